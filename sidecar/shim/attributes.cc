@@ -16,8 +16,8 @@ Attributes<MPI_Datatype> of_types;
 // The predefined attributes. Open MPI attaches them only to MPI_Init's world, which doesn't exist here.
 int get_predefined(MPI_Comm comm, int keyval, void* value, int* flag) {
   const int rc = real.Comm_get_attr(to_real(comm), keyval, value, flag);
-  if (rc == MPI_SUCCESS && *flag) return rc;
-  static int tag_ub = 0x7fffffff;
+  if (rc == MPI_SUCCESS && *flag && keyval != MPI_TAG_UB) return rc;
+  static int tag_ub = kLargestTag;
   static int host = MPI_PROC_NULL;
   static int io = MPI_ANY_SOURCE;
   static int wtime_is_global = 0;

@@ -7,10 +7,12 @@
 // pass through unchanged.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -61,8 +63,12 @@ struct Comm : Object {
   bool whole = false;     // includes all ranks: its collectives may be superstep edges
   std::int64_t id = 0;    // the same on all its ranks and unique to it; 0: not agreed yet (recipes.h)
   std::uint32_t nth = 0;  // among those of its group, the same on all its ranks; 0: its creation had no order
+  std::map<std::array<int, 3>, std::uint32_t>
+      partitioned;                     // requests made so far, by direction, peer and tag (partitioned.cc)
   std::unique_ptr<CommRecipe> recipe;  // while no epoch is open
 };
+
+inline constexpr int kLargestTag = (1 << 29) - 1;  // of the program (MPI_TAG_UB); the shim's own lie above
 
 // What the Fortran bindings read directly.
 struct SeenByFortran {

@@ -3,9 +3,15 @@
 //
 // Open MPI 5's implementation needs MPI_Init's world, which an MPI session doesn't have. The standard allows all
 // partitions to arrive at once. The two sides may divide the same message differently, which a single message
-// supports by itself. Its tag lies above the program's tags, so it matches no other message (except a receive with
-// MPI_ANY_TAG).
+// supports by itself. Its tag lies above the program's tags (kLargestTag), so it matches no other message (except a
+// receive with MPI_ANY_TAG).
+//
+// Requests of one communicator, peer and tag match in the order in which each side made them, not in which they start.
+// So the tag includes how many the rank has made before; both sides count the same. Tags above 16 bits leave no space
+// for that number: such requests match in the order of their starts.
 #include <sched.h>
+
+#include <mutex>
 
 #include "sidecar/shim/counters.h"
 #include "sidecar/shim/request_arrays.h"
@@ -13,14 +19,30 @@
 namespace bsp::shim {
 namespace {
 
-constexpr int kTagBit = 1 << 30;
+constexpr int kNumberedBit = kLargestTag + 1;
+constexpr int kTagBit = kNumberedBit << 1;
+constexpr int kNumberedTagBits = 16;
+constexpr std::uint32_t kNumbers = kNumberedBit >> kNumberedTagBits;
+
+std::mutex numbering;  // with MPI_THREAD_MULTIPLE
+
+// The tag of the message of a new request to (`sending`) or from `peer`.
+int message_tag(MPI_Comm comm, bool sending, int peer, int tag) {
+  if (tag < 0) return tag;  // an error
+  if (tag >> kNumberedTagBits != 0) return tag | kTagBit;
+  Comm* const on = comm_of(comm);
+  if (on == nullptr) return tag;  // an error
+  const std::scoped_lock lock(numbering);
+  const std::uint32_t number = on->partitioned[{sending ? 1 : 0, peer, tag}]++ % kNumbers;
+  return kTagBit | kNumberedBit | static_cast<int>(number << kNumberedTagBits) | tag;
+}
 
 int raise_error(MPI_Comm real_comm, int code) {
   real.Comm_call_errhandler(real_comm, code);
   return code;
 }
 
-// Makes `*request` a persistent message of `partitions` times `count` elements.
+// Makes `*request` a persistent message of `partitions` times `count` elements; `tag` is message_tag's.
 template <class Make>
 int make_message(void* buffer, int partitions, MPI_Count count, MPI_Datatype type, int tag, MPI_Comm comm,
                  MPI_Request* request, Make make) {
@@ -29,16 +51,17 @@ int make_message(void* buffer, int partitions, MPI_Count count, MPI_Datatype typ
   if (const int rc = real.Type_contiguous(static_cast<int>(count), to_real(type), &partition); rc != MPI_SUCCESS)
     return rc;
   real.Type_commit(&partition);
-  const int rc = make(buffer, partitions, partition, tag | kTagBit, to_real(comm), request);
+  const int rc = make(buffer, partitions, partition, tag, to_real(comm), request);
   real.Type_free(&partition);  // the request keeps it
   return rc;
 }
 
-void make_partitioned(Request* request, int partitions, bool sending) {
+void make_partitioned(Request* request, int partitions, bool sending, int tag) {
   if (request == nullptr) return;
   request->partitions = std::make_unique<Partitions>();
   request->partitions->count = partitions;
   request->partitions->sending = sending;
+  request->partitions->tag = tag;
 }
 
 // Marks `count` more partitions of an active send as ready.
@@ -67,7 +90,8 @@ void start_partitions(Request& request) {
 }
 
 void restore_tag(const Request* request, MPI_Status& status) {
-  if (request != nullptr && request->partitions != nullptr && status.MPI_TAG >= kTagBit) status.MPI_TAG &= ~kTagBit;
+  if (request != nullptr && request->partitions != nullptr && status.MPI_TAG >= kTagBit)
+    status.MPI_TAG = request->partitions->tag;
 }
 
 }  // namespace bsp::shim
@@ -79,15 +103,15 @@ extern "C" {
 int MPI_Psend_init(const void* buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
                    MPI_Comm comm, MPI_Info, MPI_Request* request) {
   Call call;
-  auto make = [=](MPI_Request* made) {
-    return make_message(const_cast<void*>(buf), partitions, count, datatype, tag, comm, made,
+  auto make = [=, numbered = message_tag(comm, true, dest, tag)](MPI_Request* made) {
+    return make_message(const_cast<void*>(buf), partitions, count, datatype, numbered, comm, made,
                         [dest](void* b, int n, MPI_Datatype t, int real_tag, MPI_Comm c, MPI_Request* out) {
                           return real.Send_init(b, n, t, dest, real_tag, c, out);
                         });
   };
   if (const int rc = make(request); rc != MPI_SUCCESS) return rc;
   Request* r = make_persistent(request, RequestKind::kSend, "MPI_Psend_init", comm, dest);
-  make_partitioned(r, partitions, true);
+  make_partitioned(r, partitions, true, tag);
   if (r == nullptr) return MPI_SUCCESS;
   set_recipe(*r, comm, make, {datatype});
   return MPI_SUCCESS;
@@ -96,15 +120,15 @@ int MPI_Psend_init(const void* buf, int partitions, MPI_Count count, MPI_Datatyp
 int MPI_Precv_init(void* buf, int partitions, MPI_Count count, MPI_Datatype datatype, int source, int tag,
                    MPI_Comm comm, MPI_Info, MPI_Request* request) {
   Call call;
-  auto make = [=](MPI_Request* made) {
-    return make_message(buf, partitions, count, datatype, tag, comm, made,
+  auto make = [=, numbered = message_tag(comm, false, source, tag)](MPI_Request* made) {
+    return make_message(buf, partitions, count, datatype, numbered, comm, made,
                         [source](void* b, int n, MPI_Datatype t, int real_tag, MPI_Comm c, MPI_Request* out) {
                           return real.Recv_init(b, n, t, source, real_tag, c, out);
                         });
   };
   if (const int rc = make(request); rc != MPI_SUCCESS) return rc;
   Request* r = make_persistent(request, RequestKind::kReceive, "MPI_Precv_init", comm, -1);
-  make_partitioned(r, partitions, false);
+  make_partitioned(r, partitions, false, tag);
   if (r == nullptr) return MPI_SUCCESS;
   set_recipe(*r, comm, make, {datatype});
   return MPI_SUCCESS;

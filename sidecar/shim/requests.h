@@ -47,6 +47,7 @@ struct Posted {
 // A partitioned request: MPI sees one message, sent when its last partition is ready.
 struct Partitions {
   int count = 0;
+  int tag = 0;  // the program's
   bool sending = false;
   std::atomic<int> missing{0};       // partitions of an active send that are not ready
   std::atomic<bool> started{false};  // MPI has started to send

@@ -62,7 +62,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"shim_particles", 3, 4}, Case{"shim_descriptors", 2, 20}, Case{"shim_topologies", 6, 3},
                     Case{"shim_ignored", 4, 3}, Case{"shim_ignored", 5, 2}, Case{"shim_order", 4, 3},
                     Case{"shim_any_time", 2, 3}, Case{"shim_dynamic", 2, 3}, Case{"shim_attribute_threads", 2, 3},
-                    Case{"shim_rules", 4, 4}, Case{"shim_mpif", 3, 4}),
+                    Case{"shim_rules", 4, 4}, Case{"shim_mpif", 3, 4}, Case{"shim_partitions", 3, 12}),
     [](const auto& tested) { return std::string(tested.param.program + 5) + std::to_string(tested.param.ranks); });
 
 // Threads that never pause, in every call that MPI answers from internal state: 2,400 rounds here, hours with
