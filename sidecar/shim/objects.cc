@@ -30,6 +30,11 @@ int free_object(typename T::Handle* handle, Pool<T>& pool, int (*free_real)(type
 
 int free_comm(MPI_Comm* comm, int (*free_real)(MPI_Comm*)) {
   Comm* object = comm != nullptr ? object_of<Comm>(*comm) : nullptr;
+  if (object == nullptr && comm != nullptr &&
+      comm_of(*comm) != nullptr) {  // MPI's own would ask the wrong error handler
+    real.Comm_call_errhandler(to_real(*comm), MPI_ERR_COMM);
+    return MPI_ERR_COMM;
+  }
   if (object == nullptr) return free_real(comm);
   if (const int rc = delete_attributes(*comm); rc != MPI_SUCCESS) return rc;
   forget_requests_on(object);

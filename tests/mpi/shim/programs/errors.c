@@ -55,6 +55,11 @@ int main(int argc, char** argv) {
     CHECK(class_of(MPI_Comm_size(MPI_COMM_NULL, &value)) == MPI_ERR_COMM);
     MPI_Comm none = MPI_COMM_NULL;
     CHECK(class_of(MPI_Comm_free(&none)) == MPI_ERR_COMM);
+    MPI_Comm predefined[2] = {MPI_COMM_SELF, MPI_COMM_WORLD}; /* not to be freed, in an epoch as before */
+    for (int i = 0; i < 2; ++i) {
+      CHECK(class_of(MPI_Comm_free(&predefined[i])) == MPI_ERR_COMM);
+      CHECK(predefined[i] == (i == 0 ? MPI_COMM_SELF : MPI_COMM_WORLD));
+    }
 
     /* A message longer than the receive buffer is still consumed. */
     int four[4] = {rank, s, 3, 4};
