@@ -5,7 +5,8 @@ and those that fail there under plain Open MPI too. In the build environment (./
 Plain Open MPI runs the ranks on one node, where they share memory, and then on nodes of their own, as the shim's ranks are: some tests
 of one-sided communication end there in one run and not in the next, so three must pass.
 
-A test's edge is the collective that it calls most often, which a first run finds."""
+A test's edge is the collective that it calls most often, which a first run finds. Each run has a working directory of its own, because
+tests of files use the same names."""
 import argparse
 import concurrent.futures
 import json
@@ -13,6 +14,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 TREE = pathlib.Path(__file__).resolve().parents[3]
 NOT_PLAIN = ("env=", "resultTest=", "xfail", "timeLimit=6", "timeLimit=12")  # tests of MPICH itself, of failing, of patience
@@ -31,11 +33,12 @@ def tests_of(suite, folder):
     return list(seen)
 
 
-def limited(command, directory, environment, limit):
+def limited(command, environment, limit):
     """Its output, whatever it is; the limits are those of one test."""
     words = ["env", *(f"{k}={v}" for k, v in environment.items()), "sh", "-c",
              f'ulimit -c 0; exec timeout -k 5 {limit + 20} "$@"', "sh", *command]
-    done = subprocess.run(words, cwd=directory, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL)
+    with tempfile.TemporaryDirectory(prefix="bsp-conformance-", ignore_cleanup_errors=True) as directory:
+        done = subprocess.run(words, cwd=directory, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -47,7 +50,7 @@ def under_shim(suite, folder, test, edge, limit):
     name, ranks, arguments = test
     environment = {"BSP_SUPERSTEP": f"{edge}:1"} if edge else {}
     _, output, errors = limited([str(TREE / "build/debug/bin/through_epochs"), str(ranks), str(limit), str(suite / folder / name),
-                                 *arguments], suite / folder, environment, limit)
+                                 *arguments], environment, limit)
     *rest, last = output.strip().splitlines() or [""]
     try:
         report = json.loads(last)
@@ -62,7 +65,7 @@ def plain(suite, folder, test, limit):
     name, ranks, arguments = test
     code, output, errors = limited(["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--mca", "btl", "self,tcp",
                                     "--mca", "btl_tcp_if_include", "lo", "-n", str(ranks), str(suite / folder / name), *arguments],
-                                   suite / folder, {"OMPI_MCA_mpi_yield_when_idle": "1"}, limit)
+                                   {"OMPI_MCA_mpi_yield_when_idle": "1"}, limit)
     return code == 0 and passed(output), output[-1500:] + errors[-1500:]
 
 
@@ -70,7 +73,7 @@ def apart(suite, folder, test, limit):
     name, ranks, arguments = test
     _, output, errors = limited([str(TREE / "build/debug/bin/through_epochs"), str(ranks), str(limit),
                                  str(TREE / "tests/mpi/conformance/without_shim.sh"), str(suite / folder / name), *arguments],
-                                suite / folder, {}, limit)
+                                {}, limit)
     return passed(output) and '"exited":[' + ",".join(["0"] * ranks) + "]" in output, output[-1500:] + errors[-1500:]
 
 
