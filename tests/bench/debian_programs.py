@@ -7,7 +7,6 @@ under Open MPI alone, over tcp, in pods of the same kind with the same CPU quota
 A pair is a run with the shim and one without, in alternating order. The output is the median over the pairs, with the least and the
 greatest; the noise is the same of runs without the shim, each divided by the one before it."""
 import argparse
-import json
 import os
 import pathlib
 import re
@@ -15,31 +14,10 @@ import shutil
 import sys
 import tempfile
 
-from pods import LocalJob, median, on_host, write_json
+from pods import LocalJob, median, on_host, program_manifest, write_json
 
-MANIFEST = """
-apiVersion: migbsp.io/v1alpha1
-kind: BSPJob
-metadata: {{name: job}}
-spec:
-  ranks: 2
-  rescheduling: {{mode: "Off"}}
-  runPolicy: {{backoffLimit: 0, cleanPodPolicy: Running}}
-  template:
-    spec:
-      volumes:
-      - {{name: data, hostPath: {{path: {directory}}}}}
-      containers:
-      - name: app
-        image: {image}
-        command: {command}
-        workingDir: /data
-        env: {env}
-        volumeMounts: [{{name: data, mountPath: /data}}]
-"""
 # The shim's own defaults (sidecar/shim/epoch.cc), so that both run the same Open MPI.
-ENVIRONMENT = {"OMPI_MCA_btl": "tcp,self", "OMPI_MCA_pml": "ob1", "OMPI_MCA_osc": "^ucx", "PMIX_MCA_gds": "hash",
-               "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "HOME": "/data"}
+ENVIRONMENT = {"OMPI_MCA_btl": "tcp,self", "OMPI_MCA_pml": "ob1", "OMPI_MCA_osc": "^ucx", "PMIX_MCA_gds": "hash"}
 # Without the shim a program gets from its environment what the shim reads from the epoch's descriptor.
 PLAIN = ["sh", "-c", 'until [ -s /run/bsp/epoch ]; do sleep 0.02; done; export $(grep "^PMIX_" /run/bsp/epoch); unset LD_PRELOAD; exec "$@"',
          "plain"]
@@ -137,8 +115,7 @@ PROGRAMS = {"lammps": Lammps, "pw": QuantumEspresso, "gromacs": Gromacs}
 
 def output_of(name, program, directory, options, shim):
     command = program.command() if shim else [*PLAIN, *program.command()]
-    manifest = MANIFEST.format(directory=directory, image=options.image, command=json.dumps(command),
-                               env=json.dumps([{"name": k, "value": v} for k, v in ENVIRONMENT.items()]))
+    manifest = program_manifest(directory, options.image, command, ENVIRONMENT)
     with LocalJob(f"bench-{name}", [], manifest=manifest, pools=f"here=2x{options.cpu}") as job:
         _, printed = job.wait(options.seconds * 4 + 300)
     return printed

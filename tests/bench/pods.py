@@ -6,7 +6,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
 
-from local_job import LocalJob, lattice_boltzmann, on_host, wait_for  # noqa: E402  (tests/e2e)
+from local_job import LocalJob, lattice_boltzmann, on_host, program_manifest, wait_for  # noqa: E402  (tests/e2e)
 
 MANIFEST = """
 apiVersion: migbsp.io/v1alpha1

@@ -6,38 +6,15 @@ are in programs/inputs. On the host, and on request only: the image takes 2 GB a
 Prints a line for each program; exits with 1 if one failed."""
 import argparse
 import difflib
-import json
 import pathlib
 import re
 import shutil
 import sys
 import tempfile
 
-from local_job import LocalJob
+from local_job import LocalJob, program_manifest
 
 INPUTS = pathlib.Path(__file__).resolve().parent / "programs/inputs"
-MANIFEST = """
-apiVersion: migbsp.io/v1alpha1
-kind: BSPJob
-metadata: {{name: job}}
-spec:
-  ranks: 2
-  superstep: {superstep}
-  sets: {{names: [slow, fast]}}
-  rescheduling: {{mode: "Off"}}
-  runPolicy: {{backoffLimit: 0, cleanPodPolicy: Running}}
-  template:
-    spec:
-      volumes:
-      - {{name: data, hostPath: {{path: {directory}}}}}
-      containers:
-      - name: app
-        image: {image}
-        command: {command}
-        workingDir: /data
-        env: [{{name: OMP_NUM_THREADS, value: "1"}}, {{name: OPENBLAS_NUM_THREADS, value: "1"}}, {{name: HOME, value: /data}}]
-        volumeMounts: [{{name: data, mountPath: /data}}]
-"""
 LIB = "/usr/lib/x86_64-linux-gnu"
 
 
@@ -105,7 +82,7 @@ def run(name, program, image, moves, odd=0):
         if program.make:
             program.make(directory)
         directory.chmod(0o777)
-        manifest = MANIFEST.format(superstep=program.superstep, directory=directory, image=image, command=json.dumps(program.command))
+        manifest = program_manifest(directory, image, program.command, superstep=program.superstep)
         with LocalJob(f"program-{name}", [], manifest=manifest, pools="slow=2x0.8,fast=2x0.8") as job:
             for number in range(moves):
                 start = job.job().get("superstep", 0)

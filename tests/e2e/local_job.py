@@ -39,6 +39,36 @@ spec:
 {volumes}"""
 
 
+# Two ranks of any image's program, in a directory of this machine.
+PROGRAM_MANIFEST = """
+apiVersion: migbsp.io/v1alpha1
+kind: BSPJob
+metadata: {{name: job}}
+spec:
+  ranks: 2
+  superstep: {superstep}
+  rescheduling: {{mode: "Off"}}
+  runPolicy: {{backoffLimit: 0, cleanPodPolicy: Running}}
+  template:
+    spec:
+      volumes:
+      - {{name: data, hostPath: {{path: {directory}}}}}
+      containers:
+      - name: app
+        image: {image}
+        command: {command}
+        workingDir: /data
+        env: {env}
+        volumeMounts: [{{name: data, mountPath: /data}}]
+"""
+SINGLE_THREADED = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "HOME": "/data"}
+
+
+def program_manifest(directory, image, command, env=None, superstep="{call: Auto}"):
+    env = [{"name": k, "value": v} for k, v in (SINGLE_THREADED | (env or {})).items()]
+    return PROGRAM_MANIFEST.format(directory=directory, image=image, command=json.dumps(command), env=json.dumps(env), superstep=superstep)
+
+
 def on_host(*words, **options):
     return subprocess.run([ON_HOST, *words], capture_output=True, text=True, **options)
 
