@@ -27,6 +27,11 @@ struct Functions<MPI_Datatype> {
   using Copy = MPI_Type_copy_attr_function;
   using Delete = MPI_Type_delete_attr_function;
 };
+template <>
+struct Functions<MPI_Win> {
+  using Copy = MPI_Win_copy_attr_function;
+  using Delete = MPI_Win_delete_attr_function;
+};
 
 // Which language set the attribute or created its key (MPI 4.1, 19.3.7). C stores a pointer. Fortran stores an
 // integer: MPI_Fint through the MPI-1 calls, MPI_Aint through the MPI-2 calls. Fortran reads a C pointer as an
@@ -35,6 +40,7 @@ enum class Language { kC, kInteger, kAddress };
 
 inline MPI_Fint number_of(MPI_Comm comm) { return MPI_Comm_c2f(comm); }
 inline MPI_Fint number_of(MPI_Datatype type) { return MPI_Type_c2f(type); }
+inline MPI_Fint number_of(MPI_Win window) { return MPI_Win_c2f(window); }
 
 template <class Handle>
 class Attributes {

@@ -5,13 +5,13 @@
 #include "sidecar/shim/export.h"
 #include "sidecar/shim/measure.h"
 #include "sidecar/shim/state.h"
-#include "sidecar/shim/window_keyvals.h"
 
 namespace bsp::shim {
 namespace {
 
 Attributes<MPI_Comm> of_comms;
 Attributes<MPI_Datatype> of_types;
+Attributes<MPI_Win> of_windows;
 
 // The predefined attributes. Open MPI attaches them only to MPI_Init's world, which doesn't exist here.
 int get_predefined(MPI_Comm comm, int keyval, void* value, int* flag) {
@@ -57,6 +57,35 @@ int get_predefined(MPI_Datatype type, int keyval, void* value, int* flag) {
   return real.Type_get_attr(to_real(type), keyval, value, flag);
 }
 
+// What the attribute's value points to; nullptr if it isn't one of a window's.
+void* predefined_of(Win& window, int keyval) {
+  switch (keyval) {
+    case MPI_WIN_BASE:
+      return window.base;
+    case MPI_WIN_SIZE:
+      return &window.bytes;
+    case MPI_WIN_DISP_UNIT:
+      return &window.displacement_unit;
+    case MPI_WIN_CREATE_FLAVOR:
+      return &window.flavor;
+    case MPI_WIN_MODEL:
+      return &window.model;
+    default:
+      return nullptr;
+  }
+}
+
+bool is_of_windows(int keyval) {
+  return keyval == MPI_WIN_BASE || keyval == MPI_WIN_SIZE || keyval == MPI_WIN_DISP_UNIT ||
+         keyval == MPI_WIN_CREATE_FLAVOR || keyval == MPI_WIN_MODEL;
+}
+
+MPI_Aint predefined_in_fortran(Win& window, int keyval) {
+  void* const value = predefined_of(window, keyval);
+  if (keyval == MPI_WIN_BASE) return reinterpret_cast<MPI_Aint>(value);
+  return keyval == MPI_WIN_SIZE ? *static_cast<MPI_Aint*>(value) : *static_cast<int*>(value);
+}
+
 // Errors raised here invoke the communicator's error handler, as MPI's own would. Datatype errors invoke that of
 // MPI_COMM_WORLD.
 int check(MPI_Comm comm, int rc) {
@@ -65,6 +94,10 @@ int check(MPI_Comm comm, int rc) {
   return rc;
 }
 int check(MPI_Datatype, int rc) { return check(pre.comm_world, rc); }
+int check(MPI_Win window, int rc) {
+  if (rc != MPI_SUCCESS) real.Win_call_errhandler(to_real(window), rc);
+  return rc;
+}
 
 }  // namespace
 
@@ -72,6 +105,7 @@ int copy_attributes(MPI_Comm from, MPI_Comm to) { return check(from, of_comms.co
 int copy_attributes(MPI_Datatype from, MPI_Datatype to) { return check(from, of_types.copy(from, to)); }
 int delete_attributes(MPI_Comm comm) { return check(comm, of_comms.remove_all(comm)); }
 int delete_attributes(MPI_Datatype type) { return check(type, of_types.remove_all(type)); }
+int delete_attributes(MPI_Win window) { return check(window, of_windows.remove_all(window)); }
 
 }  // namespace bsp::shim
 
@@ -102,6 +136,10 @@ int create_keyval_in_fortran(const char* name, int kind, void* copy, void* remov
     return of_types.create_keyval(reinterpret_cast<MPI_Type_copy_attr_function*>(copy),
                                   reinterpret_cast<MPI_Type_delete_attr_function*>(remove), as_pointer(extra), keyval,
                                   language);
+  if (kind == kOfWindows)
+    return of_windows.create_keyval(reinterpret_cast<MPI_Win_copy_attr_function*>(copy),
+                                    reinterpret_cast<MPI_Win_delete_attr_function*>(remove), as_pointer(extra), keyval,
+                                    language);
   using Create = int(int, void*, void*, int*, Integer, int, void*);
   return next<Create>(name, nullptr)(kind, copy, remove, keyval, extra, flags, bindings);
 }
@@ -114,7 +152,8 @@ int set_in_fortran(const char* name, int kind, void* object, void** hash, int ke
     return of_comms.set(static_cast<MPI_Comm>(object), keyval, as_pointer(value), language);
   if (kind == kOfTypes && keyval >= kFirstKeyval)
     return of_types.set(static_cast<MPI_Datatype>(object), keyval, as_pointer(value), language);
-  if (kind == kOfWindows) keyval = real_window_keyval(keyval);
+  if (kind == kOfWindows && keyval >= kFirstKeyval)
+    return of_windows.set(static_cast<MPI_Win>(object), keyval, as_pointer(value), language);
   using Set = int(int, void*, void**, int, Integer, bool);
   return next<Set>(name, nullptr)(kind, object, hash, keyval, value, predefined);
 }
@@ -128,13 +167,18 @@ int get_in_fortran(const char* name, void* hash, int keyval, Integer* value, int
     rc = of_comms.get_integer(from_fortran.comm, keyval, &integer, flag);
   } else if (of_types.has(keyval)) {
     rc = of_types.get_integer(from_fortran.type, keyval, &integer, flag);
+  } else if (of_windows.has(keyval)) {
+    rc = of_windows.get_integer(from_fortran.window, keyval, &integer, flag);
+  } else if (Win* window = object_of<Win>(from_fortran.window); window != nullptr && is_of_windows(keyval)) {
+    *flag = 1;
+    integer = predefined_in_fortran(*window, keyval);
   } else if (keyval >= MPI_TAG_UB && keyval <= MPI_UNIVERSE_SIZE) {
     int* found = nullptr;
     rc = get_predefined(from_fortran.comm, keyval, &found, flag);
     if (rc == MPI_SUCCESS && *flag) integer = *found;
   } else {
     using Get = int(void*, int, Integer*, int*);
-    return next<Get>(name, nullptr)(hash, real_window_keyval(keyval), value, flag);
+    return next<Get>(name, nullptr)(hash, keyval, value, flag);
   }
   if (rc == MPI_SUCCESS && *flag) *value = static_cast<Integer>(integer);
   return rc;
@@ -172,6 +216,40 @@ BSP_ATTRIBUTE_CALLS(Comm, MPI_Comm, of_comms)
 BSP_ATTRIBUTE_CALLS(Type, MPI_Datatype, of_types)
 #undef BSP_ATTRIBUTE_CALLS
 
+// Those of a window. MPI reports wrong windows, and wrong keys of windows.
+int MPI_Win_create_keyval(MPI_Win_copy_attr_function* copy, MPI_Win_delete_attr_function* remove, int* keyval,
+                          void* extra) {
+  Call call;
+  return of_windows.create_keyval(copy, remove, extra, keyval);
+}
+int MPI_Win_free_keyval(int* keyval) {
+  Call call;
+  return keyval != nullptr && of_windows.has(*keyval) ? check(pre.comm_world, of_windows.free_keyval(keyval))
+                                                      : real.Win_free_keyval(keyval);
+}
+int MPI_Win_set_attr(MPI_Win window, int keyval, void* value) {
+  Call call;
+  if (!is_ours(window) || !of_windows.has(keyval)) return real.Win_set_attr(to_real(window), keyval, value);
+  return check(window, of_windows.set(window, keyval, value));
+}
+int MPI_Win_get_attr(MPI_Win window, int keyval, void* value, int* flag) {
+  Call call;
+  Win* object = object_of<Win>(window);
+  if (object == nullptr) return real.Win_get_attr(window, keyval, value, flag);
+  if (is_of_windows(keyval)) {
+    *static_cast<void**>(value) = predefined_of(*object, keyval);
+    *flag = 1;
+    return MPI_SUCCESS;
+  }
+  if (!of_windows.has(keyval)) return real.Win_get_attr(object->real, keyval, value, flag);
+  return check(window, of_windows.get(window, keyval, value, flag));
+}
+int MPI_Win_delete_attr(MPI_Win window, int keyval) {
+  Call call;
+  if (!is_ours(window) || !of_windows.has(keyval)) return real.Win_delete_attr(to_real(window), keyval);
+  return check(window, of_windows.remove(window, keyval));
+}
+
 // The deprecated MPI-1 names.
 int MPI_Keyval_create(MPI_Copy_function* copy, MPI_Delete_function* remove, int* keyval, void* extra_state) {
   return MPI_Comm_create_keyval(copy, remove, keyval, extra_state);
@@ -183,8 +261,8 @@ int MPI_Attr_get(MPI_Comm comm, int keyval, void* value, int* flag) {
 }
 int MPI_Attr_delete(MPI_Comm comm, int keyval) { return MPI_Comm_delete_attr(comm, keyval); }
 
-// Called by the Fortran bindings (fortran.h). Kinds as in Open MPI's ompi_attribute_type_t; window attributes go to
-// MPI. Errors are only returned, as in Open MPI.
+// Called by the Fortran bindings (fortran.h). Kinds as in Open MPI's ompi_attribute_type_t. Errors are only returned,
+// as in Open MPI.
 #define BSP_FORTRAN_ATTRIBUTES(suffix, Integer, language)                                                           \
   BSP_EXPORT int ompi_attr_create_keyval_##suffix(int kind, void* copy, void* remove, int* keyval, Integer extra,   \
                                                   int flags, void* bindings) {                                      \

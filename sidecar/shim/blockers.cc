@@ -1,13 +1,14 @@
 #include "sidecar/shim/blockers.h"
 
 #include "sidecar/shim/requests.h"
+#include "sidecar/shim/windows.h"
 
 namespace bsp::shim {
 
 LiveObjects live_objects;
 
 std::string blocker() {
-  if (live_objects.windows > 0) return "an open RMA window";
+  if (std::string of_window = window_blocker(); !of_window.empty()) return of_window;
   if (live_objects.files > 0) return "an open MPI file";
   if (live_objects.sessions > 0) return "an MPI session of the program's own";
   if (live_objects.messages > 0) return "a message that was probed but not received";

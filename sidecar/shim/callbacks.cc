@@ -32,7 +32,10 @@ Slots<MPI_User_function> op_slots;
 Slots<MPI_Comm_errhandler_function> errhandler_slots;
 
 using FortranOperation = void(void* in, void* inout, MPI_Fint* length, MPI_Fint* type);
-using FortranErrhandler = void(MPI_Fint* comm, MPI_Fint* code, ...);
+using FortranErrhandler = void(MPI_Fint* object, MPI_Fint* code, ...);
+
+MPI_Fint fortran_number_of(MPI_Comm comm) { return MPI_Comm_c2f(comm); }
+MPI_Fint fortran_number_of(MPI_Win window) { return MPI_Win_c2f(window); }
 
 template <std::size_t N>
 void op_trampoline(void* in, void* inout, int* length, MPI_Datatype* type) {
@@ -44,11 +47,14 @@ void op_trampoline(void* in, void* inout, int* length, MPI_Datatype* type) {
   in_fortran<FortranOperation>(function)(in, inout, length, &number);
 }
 
-void handle_error(MPI_Comm comm, int* code, MPI_Comm_errhandler_function* function, bool fortran) {
-  MPI_Comm translated = virtual_of(comm);
+// `function` is the program's, whatever kind of object it was declared for.
+template <class Handle>
+void handle_error(Handle object, int* code, MPI_Comm_errhandler_function* function, bool fortran) {
+  using InC = void(Handle*, int*, ...);
+  Handle translated = virtual_of(object);
   const InProgram guard;
-  if (!fortran) return function(&translated, code);
-  MPI_Fint number = MPI_Comm_c2f(translated);
+  if (!fortran) return reinterpret_cast<InC*>(reinterpret_cast<void*>(function))(&translated, code);
+  MPI_Fint number = fortran_number_of(translated);
   in_fortran<FortranErrhandler>(function)(&number, code);
 }
 
@@ -57,14 +63,18 @@ void errhandler_trampoline(MPI_Comm* comm, int* code, ...) {
   handle_error(*comm, code, errhandler_slots.function[N].load(), errhandler_slots.fortran[N].load());
 }
 
-// For error handlers without their own trampoline: the communicator knows its handler.
-void errhandler_of_comm(MPI_Comm* comm, int* code, ...) {
+// For error handlers without their own trampoline: the object knows its handler.
+template <class Handle>
+void handle_error_of(Handle object, int* code, int (*get_errhandler)(Handle, MPI_Errhandler*)) {
   MPI_Errhandler handler = nullptr;
-  if (real.Comm_get_errhandler(*comm, &handler) != MPI_SUCCESS) return;
+  if (get_errhandler(object, &handler) != MPI_SUCCESS) return;
   const Errhandler* known = errhandlers.find(handler);
   real.Errhandler_free(&handler);
-  if (known != nullptr) handle_error(*comm, code, known->function, known->fortran);
+  if (known != nullptr) handle_error(object, code, known->function, known->fortran);
 }
+
+void errhandler_of_comm(MPI_Comm* comm, int* code, ...) { handle_error_of(*comm, code, real.Comm_get_errhandler); }
+void errhandler_of_window(MPI_Win* window, int* code, ...) { handle_error_of(*window, code, real.Win_get_errhandler); }
 
 template <std::size_t... N>
 constexpr auto make_op_trampolines(std::index_sequence<N...>) {
@@ -121,15 +131,16 @@ int make_real_in_fortran(const Errhandler& handler, MPI_Errhandler* made) {
 }
 
 int make_real(const Errhandler& handler, MPI_Errhandler* made) {
-  if (handler.fortran && handler.of != Errhandler::Of::kComm) return make_real_in_fortran(handler, made);
+  if (handler.fortran && (handler.of == Errhandler::Of::kFile || handler.of == Errhandler::Of::kSession))
+    return make_real_in_fortran(handler, made);
   switch (handler.of) {
     case Errhandler::Of::kComm:
       return real.Comm_create_errhandler(
           handler.slot >= 0 ? errhandler_trampolines[static_cast<std::size_t>(handler.slot)] : errhandler_of_comm,
           made);
-    // Windows and files are not virtual: their handlers get the program's own handle.
     case Errhandler::Of::kWin:
-      return real.Win_create_errhandler(reinterpret_cast<MPI_Win_errhandler_function*>(handler.function), made);
+      return real.Win_create_errhandler(errhandler_of_window, made);
+    // Files and sessions are not virtual: their handlers get the program's own handle.
     case Errhandler::Of::kFile:
       return real.File_create_errhandler(reinterpret_cast<MPI_File_errhandler_function*>(handler.function), made);
     case Errhandler::Of::kSession:

@@ -74,6 +74,7 @@ bool has_fortran();
 struct FromFortran {
   MPI_Comm comm = nullptr;
   MPI_Datatype type = nullptr;
+  MPI_Win window = nullptr;
 };
 extern thread_local FromFortran from_fortran __attribute__((tls_model("initial-exec")));
 

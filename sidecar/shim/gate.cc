@@ -37,6 +37,7 @@
 #include "sidecar/shim/real.h"
 #include "sidecar/shim/recipes.h"
 #include "sidecar/shim/timer_descriptors.h"
+#include "sidecar/shim/windows.h"
 
 namespace bsp::shim {
 
@@ -86,7 +87,7 @@ struct Agreement {
 
 // Decides with one reduction. Element i of the vector: messages that the others have sent to rank i, minus those that
 // it has received. Then the number of ranks with a blocker, of those that vote to drop the gate, and a sum that isn't zero
-// while a communicator is live on some of its ranks only. The reduction runs on the communicator of the edge, because its
+// while a communicator or window is live on some of its ranks only. The reduction runs on the communicator of the edge, because its
 // ranks are in step there.
 Agreement agree(MPI_Comm comm, const std::string& blocker, bool drop) {
   const auto ranks = static_cast<std::size_t>(state.size), rank = static_cast<std::size_t>(state.rank);
@@ -97,7 +98,7 @@ Agreement agree(MPI_Comm comm, const std::string& blocker, bool drop) {
   std::int64_t &blocked = sum[ranks], &votes = sum[ranks + 1], &half_freed = sum[ranks + 2];
   blocked = blocker.empty() ? 0 : 1;
   votes = drop ? 1 : 0;
-  if (blocker.empty()) half_freed = share_of_communicators();
+  if (blocker.empty()) half_freed = share_of_communicators() + share_of_windows();
   const auto reduce = [&] {
     return real.Allreduce(MPI_IN_PLACE, sum.data(), static_cast<int>(sum.size()), pre.int64, pre.sum, to_real(comm));
   };
@@ -107,10 +108,11 @@ Agreement agree(MPI_Comm comm, const std::string& blocker, bool drop) {
   if (sum[rank] != 0)
     return {Verdict::kPostpone, std::to_string(sum[rank]) + " message(s) sent to this rank and not received"};
   if (half_freed != 0 && blocked == 0)
-    return {Verdict::kPostpone, "a communicator that not all of its ranks have freed"};
+    return {Verdict::kPostpone, "a communicator or window that not all of its ranks have freed"};
   const bool all_zero = std::ranges::all_of(sum, [](std::int64_t element) { return element == 0; });
   if (!all_zero) return {Verdict::kPostpone, ""};
   agree_on_ids();
+  close_windows();  // by collectives of their own, so before the last one of all ranks
   repeat_for_each_link(reduce);
   return {Verdict::kClose, ""};
 }
@@ -154,6 +156,7 @@ void close_and_reopen() {
   report_mpi();
   open_epoch(next);
   restore_objects();
+  reopen_windows();
   if (edge_choice) edge_choice->restart();
   report_open(open_start, cpu_from);
 }

@@ -22,6 +22,7 @@ Pool<Datatype> datatypes;
 Pool<Op> ops;
 Pool<Errhandler> errhandlers;
 Pool<Info> infos;
+Pool<Win> windows;
 Comm world;
 Comm self;
 
@@ -113,6 +114,7 @@ template class Pool<Datatype>;
 template class Pool<Op>;
 template class Pool<Errhandler>;
 template class Pool<Info>;
+template class Pool<Win>;
 
 const Peers* intern_peers(std::vector<int> world_ranks) {
   static std::map<std::vector<int>, std::unique_ptr<Peers>> interned;
@@ -210,6 +212,11 @@ MPI_Comm virtual_of(MPI_Comm real_handle) {
   if (real_handle == self.real) return pre.comm_self;
   Comm* comm = comms.find(real_handle);
   return comm != nullptr ? reinterpret_cast<MPI_Comm>(comm) : real_handle;
+}
+
+MPI_Win virtual_of(MPI_Win real_handle) {
+  Win* window = windows.find(real_handle);
+  return window != nullptr ? reinterpret_cast<MPI_Win>(window) : real_handle;
 }
 
 }  // namespace bsp::shim

@@ -119,6 +119,39 @@ struct Info : Object {
   std::vector<std::pair<std::string, std::string>> recipe;
 };
 
+struct WinRecipe;
+
+// A lock that this rank holds; target kEveryRank: from MPI_Win_lock_all.
+struct WindowLock {
+  static constexpr int kEveryRank = -1;
+  int target;
+  int type;
+  int assertion;
+};
+
+struct Win : Object {
+  using Handle = MPI_Win;
+  MPI_Win real = nullptr;
+  const Peers* peers = nullptr;
+  std::int64_t id = 0;  // the same on all its ranks and unique to it; 0: no epochs
+  // The predefined attributes, to which the program may keep pointers.
+  void* base = nullptr;
+  MPI_Aint bytes = 0;
+  int displacement_unit = 1;
+  int flavor = MPI_WIN_FLAVOR_CREATE;
+  int model = MPI_WIN_UNIFIED;
+  void* allocated = nullptr;                               // by the shim, so that it outlives the epoch
+  std::vector<std::pair<std::string, std::string>> hints;  // at creation
+  std::vector<std::pair<void*, MPI_Aint>> attached;
+  // What is open, for the gate.
+  bool fenced = false;      // the last fence may have opened an epoch
+  std::int64_t fences = 0;  // number of MPI_Win_fence calls
+  bool accessing = false;   // from MPI_Win_start to _complete
+  bool exposed = false;     // from MPI_Win_post to _wait
+  std::vector<WindowLock> locks;
+  std::unique_ptr<WinRecipe> recipe;  // while no epoch is open
+};
+
 // --- Pools ---------------------------------------------------------------------------------------
 
 // Allocates one object in the arena, aligned to 16 bytes; exits with a message when the arena is full.
@@ -152,6 +185,7 @@ extern Pool<Datatype> datatypes;
 extern Pool<Op> ops;
 extern Pool<Errhandler> errhandlers;
 extern Pool<Info> infos;
+extern Pool<Win> windows;
 
 // MPI_COMM_WORLD and MPI_COMM_SELF. In no pool: they are opened and closed with the epoch.
 extern Comm world;
@@ -187,6 +221,7 @@ inline MPI_Datatype to_real(MPI_Datatype h) { return is_ours(h) ? reinterpret_ca
 inline MPI_Op to_real(MPI_Op h) { return is_ours(h) ? reinterpret_cast<Op*>(h)->real : h; }
 inline MPI_Errhandler to_real(MPI_Errhandler h) { return is_ours(h) ? reinterpret_cast<Errhandler*>(h)->real : h; }
 inline MPI_Info to_real(MPI_Info h) { return is_ours(h) ? reinterpret_cast<Info*>(h)->real : h; }
+inline MPI_Win to_real(MPI_Win h) { return is_ours(h) ? reinterpret_cast<Win*>(h)->real : h; }
 
 // An array of handles, translated for one call.
 template <class Handle>
@@ -215,6 +250,7 @@ void wrap(MPI_Info* handle);
 // The program's handle of an existing real object, for arguments of user callbacks.
 MPI_Datatype virtual_of(MPI_Datatype real_handle);
 MPI_Comm virtual_of(MPI_Comm real_handle);
+MPI_Win virtual_of(MPI_Win real_handle);
 
 // World rank of each rank of a real group; < 0: not a process of this job.
 std::vector<int> world_ranks(MPI_Group real_group);

@@ -1,5 +1,7 @@
 // MPI_Alloc_mem: plain memory, so that it outlives the epoch. Over TCP, Open MPI's own allocation is no faster, and
 // the library tracks it only while that session is open.
+#include "sidecar/shim/memory.h"
+
 #include <cstdlib>
 
 #include "sidecar/shim/handles.h"
@@ -23,15 +25,18 @@ std::size_t alignment(MPI_Info info) {
 
 }  // namespace
 
+int bsp::shim::allocate_memory(MPI_Aint size, MPI_Info info, void** memory) {
+  if (size < 0) return MPI_ERR_SIZE;
+  return posix_memalign(memory, alignment(info), static_cast<std::size_t>(size)) == 0 ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+}
+
 extern "C" {
 
 int MPI_Alloc_mem(MPI_Aint size, MPI_Info info, void* baseptr) {
   Call call;
   if (!state.epochs) return real.Alloc_mem(size, to_real(info), baseptr);
   void* memory = nullptr;
-  int rc = size < 0 ? MPI_ERR_SIZE : MPI_SUCCESS;
-  if (rc == MPI_SUCCESS && posix_memalign(&memory, alignment(info), static_cast<std::size_t>(size)) != 0)
-    rc = MPI_ERR_NO_MEM;
+  const int rc = allocate_memory(size, info, &memory);
   if (rc != MPI_SUCCESS)
     real.Comm_call_errhandler(self.real, rc);
   else

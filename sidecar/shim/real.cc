@@ -50,6 +50,7 @@ void find_predefined() {
   find_object(pre.errhandler_null, "ompi_mpi_errhandler_null");
   find_object(pre.errors_are_fatal, "ompi_mpi_errors_are_fatal");
   find_object(pre.errors_abort, "ompi_mpi_errors_abort");
+  find_object(pre.win_null, "ompi_mpi_win_null");
   find_object(pre.message_null, "ompi_message_null");
   find_object(pre.message_no_proc, "ompi_message_no_proc");
 }

@@ -31,6 +31,7 @@ struct Predefined {
   MPI_Request request_null;
   MPI_Info info_null, info_env;
   MPI_Errhandler errhandler_null, errors_are_fatal, errors_abort;
+  MPI_Win win_null;
   MPI_Message message_null, message_no_proc;
 };
 

@@ -1,6 +1,7 @@
 #include "sidecar/shim/recipes.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "sidecar/shim/error_codes.h"
 #include "sidecar/shim/message.h"
@@ -51,7 +52,6 @@ void make_group(Group& group) {
 }  // namespace
 
 void save_objects() {
-  for (Errhandler* handler : errhandlers.live()) handler->used = false;
   for (Comm* comm : {&world, &self}) {
     comm->recipe = std::make_unique<CommRecipe>();
     read_comm(*comm, *comm->recipe);
@@ -82,7 +82,8 @@ void save_objects() {
     real.Comm_set_errhandler(comm->real, pre.errors_are_fatal);
   for (Errhandler* handler : errhandlers.live()) {
     real.Errhandler_free(&handler->real);
-    if (handler->references <= 0 && !handler->used) forget(handler);
+    const bool used = std::exchange(handler->used, false);
+    if (handler->references <= 0 && !used) forget(handler);
   }
 }
 

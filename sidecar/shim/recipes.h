@@ -2,8 +2,8 @@
 // each object consists of (so there is no cost before), and recreates it in the next epoch.
 //
 // Carried: communicators (groups, topology, name, error handler, hints), groups, derived datatypes, operations, error
-// handlers, infos, persistent requests (persistent.cc), added error codes (error_codes.h), the Bsend buffer. The shim
-// implements attributes itself (attributes.h). Communicators are recreated in the order of numbers that their ranks
+// handlers, infos, persistent requests (persistent.cc), windows (windows.h), added error codes (error_codes.h), the
+// Bsend buffer. The shim implements attributes itself (attributes.h). Communicators are recreated in the order of numbers that their ranks
 // have agreed on: creation is collective over a communicator's members only, and the order in which the program
 // created them may differ between ranks if threads did it, or MPI_Comm_idup.
 #pragma once
@@ -31,6 +31,12 @@ struct CommRecipe {
   MPI_Errhandler errhandler = nullptr;  // virtual or predefined; nullptr: as created
 };
 
+struct WinRecipe {
+  std::string name;
+  InfoRecipe hints;
+  MPI_Errhandler errhandler = nullptr;  // virtual or predefined
+};
+
 struct TypeRecipe {
   int combiner = 0;
   std::vector<int> integers;
@@ -52,6 +58,12 @@ void read_comm(const Comm& comm, CommRecipe& recipe);
 void make_comm(Comm& comm);
 // Restores everything but the communicator itself: world and self are created with the epoch.
 void restore_comm_settings(Comm& comm);
+// A new communicator of these ranks. Collective over them.
+MPI_Comm comm_of_ranks(const std::vector<int>& world_ranks);
+// Adds up to 0 over all ranks if each of `ranks` contributes the same number.
+std::int64_t share_of_object(const std::vector<int>& ranks, std::int64_t number);
+// The program's handle of an error handler that MPI has just returned.
+MPI_Errhandler keep_errhandler(MPI_Errhandler returned);
 
 // Datatypes (recipes_datatype.cc).
 inline bool is_f90(int combiner) {
@@ -85,6 +97,8 @@ extern BsendBuffer bsend_buffer;
 // Creates the real operation or error handler of an object (also when the program creates it).
 int make_real(Op& op);
 int make_real(Errhandler& handler);
+// Arguments are MPI's own handles.
+int make_real(const Win& window, MPI_Info info, MPI_Comm comm, MPI_Win* made);
 // Whether the Fortran bindings have marked the operation as a Fortran function (fortran.h).
 void note_language(Op& op);
 // Destroys an error handler that neither the program nor a communicator holds any more.

@@ -72,18 +72,6 @@ MPI_Comm with_topology(MPI_Comm plain, const CommRecipe& recipe) {
   return made;
 }
 
-MPI_Comm of_ranks(const std::vector<int>& world_ranks) {
-  MPI_Group world_group = nullptr;
-  MPI_Group group = nullptr;
-  MPI_Comm made = nullptr;
-  real.Comm_group(world.real, &world_group);
-  real.Group_incl(world_group, static_cast<int>(world_ranks.size()), world_ranks.data(), &group);
-  must(real.Comm_create_group(world.real, group, 0, &made), "recreating a communicator");
-  real.Group_free(&group);
-  real.Group_free(&world_group);
-  return made;
-}
-
 std::vector<int> own_side(const Comm& comm) {
   if (!comm.inter) return comm.peers->world;
   MPI_Group local = nullptr;
@@ -104,16 +92,38 @@ std::int64_t hash_of(const std::vector<int>& ranks, std::int64_t number) {
 
 }  // namespace
 
-// For each communicator of n ranks, or each side of one, its first rank adds what the n - 1 others take away.
+MPI_Comm comm_of_ranks(const std::vector<int>& world_ranks) {
+  MPI_Group world_group = nullptr;
+  MPI_Group group = nullptr;
+  MPI_Comm made = nullptr;
+  real.Comm_group(world.real, &world_group);
+  real.Group_incl(world_group, static_cast<int>(world_ranks.size()), world_ranks.data(), &group);
+  must(real.Comm_create_group(world.real, group, 0, &made), "recreating a communicator");
+  real.Group_free(&group);
+  real.Group_free(&world_group);
+  return made;
+}
+
+// The first of n ranks adds what the n - 1 others take away.
+std::int64_t share_of_object(const std::vector<int>& ranks, std::int64_t number) {
+  if (ranks.empty()) return 0;
+  const std::int64_t hash = hash_of(ranks, number);
+  return ranks.front() == state.rank ? hash * (static_cast<std::int64_t>(ranks.size()) - 1) : -hash;
+}
+
+// An intercommunicator counts once for each of its sides.
 std::int64_t share_of_communicators() {
   std::int64_t sum = 0;
-  for (const Comm* comm : comms.live()) {
-    const std::vector<int> members = own_side(*comm);
-    if (members.empty()) continue;
-    const std::int64_t hash = hash_of(members, comm->id != 0 ? comm->id : comm->nth);
-    sum += members.front() == state.rank ? hash * (static_cast<std::int64_t>(members.size()) - 1) : -hash;
-  }
+  for (const Comm* comm : comms.live()) sum += share_of_object(own_side(*comm), comm->id != 0 ? comm->id : comm->nth);
   return sum;
+}
+
+MPI_Errhandler keep_errhandler(MPI_Errhandler returned) {
+  Errhandler* known = errhandlers.find(returned);
+  if (known == nullptr) return returned;
+  known->used = true;
+  real.Errhandler_free(&returned);
+  return reinterpret_cast<MPI_Errhandler>(known);
 }
 
 // The number is the lowest that any of its ranks proposes. All reductions run concurrently, so the order in which a
@@ -160,12 +170,7 @@ void read_comm(const Comm& comm, CommRecipe& recipe) {
   }
   MPI_Errhandler handler = nullptr;
   real.Comm_get_errhandler(comm.real, &handler);
-  Errhandler* known = errhandlers.find(handler);
-  recipe.errhandler = known != nullptr ? reinterpret_cast<MPI_Errhandler>(known) : handler;
-  if (known != nullptr) {
-    known->used = true;
-    real.Errhandler_free(&handler);
-  }
+  recipe.errhandler = keep_errhandler(handler);
 }
 
 void restore_comm_settings(Comm& comm) {
@@ -182,12 +187,12 @@ void restore_comm_settings(Comm& comm) {
 
 void make_comm(Comm& comm) {
   if (comm.inter) {
-    MPI_Comm local = of_ranks(comm.recipe->local);
+    MPI_Comm local = comm_of_ranks(comm.recipe->local);
     must(real.Intercomm_create(local, 0, world.real, comm.peers->world[0], kLeadersTag, &comm.real),
          "recreating an intercommunicator");
     real.Comm_free(&local);
   } else {
-    comm.real = with_topology(of_ranks(comm.peers->world), *comm.recipe);
+    comm.real = with_topology(comm_of_ranks(comm.peers->world), *comm.recipe);
   }
   restore_comm_settings(comm);
 }

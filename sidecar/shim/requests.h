@@ -21,7 +21,7 @@ enum class RequestKind {
   kReceive,
   kSendReceive,
   kCollective,
-  kOther,  // file, window and generalised requests, whose objects are blockers themselves
+  kOther,  // of files and windows, and generalised ones
 };
 
 // How to recreate a persistent request in the next epoch, and the objects that must live as long as it does.

@@ -50,8 +50,8 @@ class Check(unittest.TestCase):
         status, report = self.found(APPS, "held_back", options=("--seconds", "4", "--move-seconds", "10"))
         self.assertEqual(status, 1, report)
         self.assertEqual([(m["rank"], m["succeeded"]) for m in report["moves"]], [(1, False)])
-        self.assertIn("window", report["failure"])
-        self.assertIn("window", report["heldBackBy"][0]["reason"])
+        self.assertIn("exposure epoch", report["failure"])
+        self.assertIn("exposure epoch", report["heldBackBy"][0]["reason"])
 
     def test_no_collective_recurs(self):
         status, report = self.found(APPS, "held_back", "no-edges")

@@ -62,7 +62,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"shim_particles", 3, 4}, Case{"shim_descriptors", 2, 20}, Case{"shim_topologies", 6, 3},
                     Case{"shim_ignored", 4, 3}, Case{"shim_ignored", 5, 2}, Case{"shim_order", 4, 3},
                     Case{"shim_any_time", 2, 3}, Case{"shim_dynamic", 2, 3}, Case{"shim_attribute_threads", 2, 3},
-                    Case{"shim_rules", 4, 4}, Case{"shim_mpif", 3, 4}, Case{"shim_partitions", 3, 12}),
+                    Case{"shim_rules", 4, 4}, Case{"shim_mpif", 3, 4}, Case{"shim_partitions", 3, 12},
+                    Case{"shim_windows", 2, 6}, Case{"shim_windows", 5, 4}),
     [](const auto& tested) { return std::string(tested.param.program + 5) + std::to_string(tested.param.ranks); });
 
 // Threads that never pause, in every call that MPI answers from internal state: 2,400 rounds here, hours with
@@ -245,22 +246,21 @@ TEST_P(Blocked, IsNotMigratableWhileItLasts) {
   job.expect_ok();
 }
 
-INSTANTIATE_TEST_SUITE_P(Shim, Blocked,
-                         testing::Values(Thing{"window", "an open RMA window"},
-                                         Thing{"alltoallw", "a persistent request (MPI_Alltoallw_init)"},
-                                         Thing{"orphaned", "a persistent request (MPI_Send_init)"},
-                                         Thing{"started", "a pending request (MPI_Ssend_init)"},
-                                         Thing{"partitioned", "a pending request (MPI_Psend_init)"},
-                                         Thing{"generalised", "a pending request (MPI_Grequest_start)"},
-                                         Thing{"half_freed", "a communicator that not all of its ranks have freed"},
-                                         Thing{"thread", "another thread inside MPI"},
-                                         Thing{"pending", "a pending request (MPI_Issend)"},
-                                         Thing{"file", "an open MPI file"},
-                                         Thing{"session", "an MPI session of the program's own"},
-                                         Thing{"probed", "a message that was probed but not received"},
-                                         Thing{"unreceived", "1 message(s) sent to this rank and not received"},
-                                         Thing{"socket", "an open socket"}),
-                         [](const auto& tested) { return std::string(tested.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Shim, Blocked,
+    testing::Values(Thing{"exposed", "an open RMA exposure epoch"}, Thing{"accessing", "an open RMA access epoch"},
+                    Thing{"alltoallw", "a persistent request (MPI_Alltoallw_init)"},
+                    Thing{"orphaned", "a persistent request (MPI_Send_init)"},
+                    Thing{"started", "a pending request (MPI_Ssend_init)"},
+                    Thing{"partitioned", "a pending request (MPI_Psend_init)"},
+                    Thing{"generalised", "a pending request (MPI_Grequest_start)"},
+                    Thing{"half_freed", "a communicator or window that not all of its ranks have freed"},
+                    Thing{"thread", "another thread inside MPI"}, Thing{"pending", "a pending request (MPI_Issend)"},
+                    Thing{"file", "an open MPI file"}, Thing{"session", "an MPI session of the program's own"},
+                    Thing{"probed", "a message that was probed but not received"},
+                    Thing{"unreceived", "1 message(s) sent to this rank and not received"},
+                    Thing{"socket", "an open socket"}),
+    [](const auto& tested) { return std::string(tested.param.name); });
 
 TEST(Shim, NewGateClosesAfterADroppedOne) {
   Job job({.ranks = 3, .program = "shim_cxx", .arguments = {kMany}, .environment = {}});

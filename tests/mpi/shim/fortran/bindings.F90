@@ -16,6 +16,8 @@ module parts
 #define REQ type(MPI_Request)
 #define OPER type(MPI_Op)
 #define ERRH type(MPI_Errhandler)
+#define WINDOW type(MPI_Win)
+#define NUMBER(handle) handle%MPI_VAL
 #define STATUS1 type(MPI_Status)
 #define STATUS2(n) type(MPI_Status), dimension(n)
 #else
@@ -24,11 +26,13 @@ module parts
 #define REQ integer
 #define OPER integer
 #define ERRH integer
+#define WINDOW integer
+#define NUMBER(handle) handle
 #define STATUS1 integer, dimension(MPI_STATUS_SIZE)
 #define STATUS2(n) integer, dimension(MPI_STATUS_SIZE, n)
 #endif
   logical, save :: enough = .false.
-  integer, save :: handled = 0
+  integer, save :: handled = 0, window_handled = 0
   integer, save :: rank = -1, nranks
 contains
   subroutine on_enough()
@@ -65,6 +69,11 @@ contains
     integer :: code
     handled = code
   end subroutine
+  subroutine on_window_error(w, code)
+    WINDOW :: w
+    integer :: code
+    window_handled = NUMBER(w)
+  end subroutine
 end module
 
 program fortran_in_epochs
@@ -75,6 +84,7 @@ program fortran_in_epochs
   REQ :: requests(2), persistent(2)
   OPER :: twice
   ERRH :: handler
+  WINDOW :: win
   STATUS1 :: status
   STATUS2(2) :: statuses
   integer :: ierr, left, right, s, n, any_enough, sum_of
@@ -85,6 +95,9 @@ program fortran_in_epochs
   DTYPE :: types(most)
   integer(MPI_ADDRESS_KIND) :: upper
   logical :: flag
+  integer, volatile :: cells(4), put_value
+  integer :: win_key
+  integer(MPI_ADDRESS_KIND) :: nothing = 0, bytes = 16, stored = -77
   double precision :: field(4, 4), got(4)
   call signal(10, on_enough)
   call MPI_Init(ierr)
@@ -107,8 +120,18 @@ program fortran_in_epochs
   ones = 1
   offsets = [(4 * n, n = 0, most - 1)]
   types = MPI_INTEGER
+  ! A fence epoch is open at every edge, with an access under way.
+  call MPI_Win_create(cells, bytes, 4, MPI_INFO_NULL, dup, win, ierr)
+  call MPI_Win_create_keyval(MPI_WIN_NULL_COPY_FN, MPI_WIN_NULL_DELETE_FN, win_key, nothing, ierr)
+  call MPI_Win_set_attr(win, win_key, stored, ierr)
+  call MPI_Win_create_errhandler(on_window_error, handler, ierr)
+  call MPI_Win_set_errhandler(win, handler, ierr)
+  call MPI_Errhandler_free(handler, ierr)
+  call MPI_Win_fence(MPI_MODE_NOPRECEDE, win, ierr)
   s = 0
   do
+    call MPI_Win_fence(0, win, ierr)
+    call check(ierr == 0 .and. (s == 0 .or. cells(1) == left + s - 1), 'a fence')
     n = 0
     if (enough) n = 1
     call MPI_Allreduce(n, any_enough, 1, MPI_INTEGER, MPI_MAX, MPI_COMM_WORLD, ierr)
@@ -144,6 +167,17 @@ program fortran_in_epochs
     call check(ierr /= 0 .and. handled == ierr, 'an error handler')
     call MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, upper, flag, ierr)
     call check(flag .and. upper >= 32767, 'MPI_TAG_UB')
+    window_handled = 0
+    call MPI_Put(n, 1, MPI_INTEGER, nranks + 3, nothing, 1, MPI_INTEGER, win, ierr)
+    call check(ierr /= 0 .and. window_handled == NUMBER(win), 'a window''s error handler')
+    call MPI_Win_get_attr(win, win_key, upper, flag, ierr)
+    call check(flag .and. upper == -77, 'an attribute of a window')
+    call MPI_Win_get_attr(win, MPI_WIN_SIZE, upper, flag, ierr)
+    call check(flag .and. upper == 16, 'MPI_WIN_SIZE')
+    call MPI_Win_get_attr(win, MPI_WIN_CREATE_FLAVOR, upper, flag, ierr)
+    call check(flag .and. upper == MPI_WIN_FLAVOR_CREATE, 'MPI_WIN_CREATE_FLAVOR')
+    put_value = rank + s
+    call MPI_Put(put_value, 1, MPI_INTEGER, right, nothing, 1, MPI_INTEGER, win, ierr)
     box = [rank + s, -1]
     call MPI_Startall(2, persistent, ierr)
     call MPI_Waitall(2, persistent, MPI_STATUSES_IGNORE, ierr)
@@ -153,6 +187,10 @@ program fortran_in_epochs
     call usleep_(1000)
     call MPI_Barrier(MPI_COMM_WORLD, ierr)
   end do
+  call MPI_Win_fence(MPI_MODE_NOSUCCEED, win, ierr)
+  call MPI_Win_free(win, ierr)
+  call check(ierr == 0 .and. NUMBER(win) == NUMBER(MPI_WIN_NULL), 'MPI_Win_free')
+  call MPI_Win_free_keyval(win_key, ierr)
   call MPI_Finalize(ierr)
   print '(a,i0)', 'ok fortran ', s
 contains

@@ -57,8 +57,20 @@ int main(int argc, char** argv) {
   MPI_Message message = MPI_MESSAGE_NULL;
   int unreceived = 0;
 
-  if (!strcmp(thing, "window"))
+  MPI_Group group = MPI_GROUP_NULL, neighbour = MPI_GROUP_NULL;
+  if (!strcmp(thing, "exposed") || !strcmp(thing, "accessing")) {
     MPI_Win_create(&memory, sizeof memory, sizeof memory, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+    MPI_Win_get_group(window, &group);
+  }
+  if (!strcmp(thing, "exposed")) {
+    MPI_Group_incl(group, 1, &left, &neighbour);
+    MPI_Win_post(neighbour, 0, window);
+  }
+  if (!strcmp(thing, "accessing")) {
+    MPI_Group_incl(group, 1, &right, &neighbour);
+    MPI_Win_post(group, 0, window);
+    MPI_Win_start(group, 0, window);
+  }
   int ones[2] = {1, 1}, places[2] = {0, sizeof(int)}, to_all[2], from_all[2];
   MPI_Datatype types[2] = {MPI_INT, MPI_INT};
   if (!strcmp(thing, "alltoallw"))
@@ -110,13 +122,6 @@ int main(int argc, char** argv) {
   if (!strcmp(thing, "socket")) fd = socket(AF_INET, SOCK_STREAM, 0);
 
   for (int s = 0, left_over = -1; left_over != 0; ++s) {
-    if (window != MPI_WIN_NULL) {
-      int value = rank + s;
-      MPI_Win_fence(0, window);
-      MPI_Put(&value, 1, MPI_INT, right, 0, 1, MPI_INT, window);
-      MPI_Win_fence(0, window);
-      CHECK(memory == left + s);
-    }
     if (persistent != MPI_REQUEST_NULL) {
       to_all[0] = to_all[1] = rank + s;
       MPI_Start(&persistent);
@@ -133,6 +138,19 @@ int main(int argc, char** argv) {
     if (left_over > 0) --left_over;
     if (any && left_over == -1) { /* remove it */
       left_over = n;
+      if (!strcmp(thing, "exposed")) {
+        MPI_Group_free(&neighbour);
+        MPI_Group_incl(group, 1, &right, &neighbour);
+        MPI_Win_start(neighbour, 0, window);
+      }
+      if (group != MPI_GROUP_NULL) {
+        MPI_Put(&rank, 1, MPI_INT, right, 0, 1, MPI_INT, window);
+        MPI_Win_complete(window);
+        MPI_Win_wait(window);
+        CHECK(memory == left);
+        MPI_Group_free(&neighbour);
+        MPI_Group_free(&group);
+      }
       if (window != MPI_WIN_NULL) MPI_Win_free(&window);
       if (persistent != MPI_REQUEST_NULL) MPI_Request_free(&persistent);
       if (parts[0] != MPI_REQUEST_NULL) {
