@@ -29,7 +29,7 @@ class Gang(unittest.TestCase):
             {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"gang": name}}}]}}
         if group:
             template["spec"]["schedulingGroup"] = {"podGroupName": name}
-        return bsp_job(name, lattice_boltzmann(200), ranks=3, template=template, sets={"label": LANE, "names": ["gang"]})
+        return bsp_job(name, lattice_boltzmann(4000), ranks=3, template=template, sets={"label": LANE, "names": ["gang"]})
 
     def scheduled(self, space):
         return sum(bool(p["spec"].get("nodeName")) for p in space.objects("pods", "migbsp.io/job").values())

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Programs that check themselves (programs/) while their ranks move by real CRIU: C's clocks and timers, and Fortran's objects."""
+"""Programs that check themselves (programs/) while their ranks move by real CRIU: C's clocks and timers, RMA windows, and Fortran's
+objects."""
 import re
 import sys
 import unittest
@@ -24,6 +25,9 @@ class Programs(unittest.TestCase):
 
     def test_clocks_and_timers_continue(self):
         self.assertIn("OK clocks", self.output("clocks", ["moved_clocks", "60"], MOVES))
+
+    def test_windows_continue(self):
+        self.assertIn("OK windows", self.output("windows", ["moved_windows", "1000"], MOVES))
 
     def test_fortran_gives_the_same_result(self):
         command = ["moved_fortran", "5000"]
