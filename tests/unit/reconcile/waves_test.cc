@@ -33,6 +33,17 @@ TEST(Waves, TheEndNamesTheNodesOfBothPods) {
   EXPECT_EQ(events[0].message, "Rank 0 moved slow→fast (node slow-0→fast-1) in 232 ms");
 }
 
+TEST(Waves, OneThatIsTakenBackWarns) {
+  World w({.ranks = 2, .slow = 2, .fast = 2});
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning));
+  w.decide({{"", 0, "fast", "fast-1"}});
+  w.decided->decision.outcome = crds::kTakingBack;
+  w.decided->decision.message = "supersteps are longer than before the last wave";
+  ASSERT_TRUE(w.run_until(JobPhase::kMigrating)) << w.trace;
+  EXPECT_TRUE(w.has_event("WaveTakenBack"));
+  EXPECT_FALSE(w.has_event("Rescheduled"));
+}
+
 // --- Ends well -------------------------------------------------------------------------------------------------
 TEST(Waves, ADecisionMovesItsRanksInOnePause) {
   World w({.ranks = 3, .slow = 3, .fast = 2});
