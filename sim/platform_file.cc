@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <format>
 #include <regex>
-#include <set>
 
 #include "base/core/read_file.h"
 #include "crds/nearest.h"
