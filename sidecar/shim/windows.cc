@@ -40,7 +40,7 @@ T attribute(MPI_Win window, int keyval) {
   return found != 0 && value != nullptr ? *value : T{};
 }
 
-// The first rank's number and count of objects, so that it is unique, and known to all ranks without a further call.
+// The first rank's number and its count of objects, which make it unique; the others get it by a broadcast.
 std::int64_t agree_on_id(const Comm& comm, std::uint64_t seq) {
   constexpr int kBitsOfSeq = 40;
   std::int64_t id = (static_cast<std::int64_t>(state.rank) << kBitsOfSeq) + static_cast<std::int64_t>(seq);
