@@ -101,6 +101,8 @@ inline constexpr std::string_view kEnvPod = "BSP_POD";            // pod name = 
 inline constexpr std::string_view kEnvListen = "BSP_LISTEN";      // address:port, default 0.0.0.0:7600
 inline constexpr std::string_view kEnvLiveness = "BSP_LIVENESS";  // address:port of the liveness probe; "": none
 inline constexpr std::string_view kEnvTlsDir = "BSP_TLS_DIR";     // instead of /run/bsp-tls
+// Not empty: no bsp-init will connect, and the program runs as the sidecar's user. Tests only.
+inline constexpr std::string_view kEnvWithoutInit = "BSP_WITHOUT_INIT";
 // Fault points: "point=action" pairs separated by commas (see base/core/fault.h). Tests only.
 inline constexpr std::string_view kEnvFaults = "BSP_FAULTS";
 inline constexpr std::string_view kEnvFaultDirectory = "BSP_FAULT_DIRECTORY";

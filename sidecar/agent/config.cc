@@ -39,6 +39,7 @@ Result<Config> Config::from_environment() {
   config.liveness = variable(names::kEnvLiveness);
   config.tls_dir = variable(names::kEnvTlsDir, names::kTlsDir);
   config.run_dir = variable(names::kEnvRunDir, names::kRunDir);
+  config.without_init = !variable(names::kEnvWithoutInit).empty();
   if (!variable(fencing::kEnvLimit).empty()) {
     BSP_TRY(const std::uint32_t limit, number(fencing::kEnvLimit));
     config.fence_limit = std::chrono::milliseconds(limit);

@@ -20,6 +20,7 @@ struct Config {
   std::string liveness;  // address:port; "": no probe
   std::string tls_dir;
   std::string run_dir;
+  bool without_init = false;  // tests only: the program runs as this user
   std::chrono::milliseconds fence_limit = fencing::kLimit;
 
   // An error names the variable and its valid values.

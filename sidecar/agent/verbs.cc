@@ -155,7 +155,9 @@ Result<json> Sidecar::prepare_epoch(const net::Request& request) {
 
 Result<json> Sidecar::open_epoch(const net::Request& request) {
   BSP_TRY(const auto asked, wire::read_request<wire::EpochRequest>(request.fields));
-  // Without a bsp-init (tests run ranks by hand) the program runs as this user.
+  // PMIx rejects a client of another user than it was opened for, and Open MPI then waits for ever.
+  if (!program_.uid && !config_.without_init)
+    return fail(ErrorCode::kUnavailable, "bsp-init has not connected yet, so the program's user is unknown", true);
   BSP_TRY(bool fresh, epochs_.open(asked.epoch, program_.uid.value_or(::getuid()), program_.gid.value_or(::getgid())));
   if (fresh) {
     clear_gate(*ring_);  // it has served its purpose; left set, it would close the new epoch at once

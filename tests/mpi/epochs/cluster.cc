@@ -173,6 +173,7 @@ void Cluster::start_sidecar(std::uint32_t rank, std::vector<std::string> environ
   set(names::kEnvListen, address(rank));
   set(names::kEnvTlsDir, tls);
   set(names::kEnvRunDir, run_dir(rank));
+  if (without_init) set(names::kEnvWithoutInit, "1");
   sidecars[rank] = Process({BSP_BINARY_DIR "/bin/bsp-sidecar"}, environment, run_dir(rank) + ".log");
   links_[rank] =
       std::make_unique<net::Link>(identity(std::string(names::kOperatorIdentity)), net::Peer{address(rank), pod(rank)});

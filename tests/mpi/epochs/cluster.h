@@ -63,6 +63,7 @@ class Cluster {
   [[nodiscard]] std::string log(std::uint32_t rank) const;
 
   std::vector<Process> sidecars;
+  bool without_init = true;  // of sidecars started from now on: they need no hello before they open an epoch
 
  private:
   std::string directory_;

@@ -1,6 +1,7 @@
 // Many consecutive MPI epochs with the same sidecar processes and the same programs: real Open MPI on real PMIx
 // servers, on loopback. Each epoch's results are correct, and neither descriptors nor memory grow.
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
 
 #include <cstdio>
@@ -159,6 +160,33 @@ TEST(Epochs, AllowAProgramWithAnotherUid) {
     cluster.open(static_cast<std::uint64_t>(e));
     for (std::uint32_t r : {0u, 1u}) ASSERT_EQ(parse(programs[r].read_line(60s)).epoch, e) << cluster.log(r);
   }
+  for (std::uint32_t r : {0u, 1u}) EXPECT_EQ(programs[r].wait(30s), 0);
+}
+
+// A restarted sidecar may hear from the operator before bsp-init has connected again, and doesn't know the program's
+// user then: an epoch opened for another would refuse the program.
+TEST(Epochs, OpenOnlyOnceTheProgramsUserIsKnown) {
+  constexpr uid_t kUnprivileged = 65534;
+  Cluster cluster(2);
+  cluster.without_init = false;
+  for (std::uint32_t r : {0u, 1u}) cluster.start_sidecar(r);
+  cluster.prepare(0);
+  for (std::uint32_t r : {0u, 1u}) {
+    const auto refused = cluster.try_call(r, wire::kOpenEpoch, {{"epoch", 0}});
+    ASSERT_FALSE(refused);
+    EXPECT_TRUE(refused.error().retryable) << refused.error().message;
+    EXPECT_FALSE(std::filesystem::exists(cluster.run_dir(r) + "/epoch"));
+  }
+  std::vector<FakeInit> inits;
+  std::vector<Process> programs;
+  for (std::uint32_t r : {0u, 1u}) {
+    inits.emplace_back(cluster.run_dir(r), control::ProgramState::kRunning, kUnprivileged);
+    programs.push_back(start_rank(cluster, r, 1, nullptr, kUnprivileged));
+    const auto deadline = std::chrono::steady_clock::now() + 20s;
+    while (!cluster.try_call(r, wire::kOpenEpoch, {{"epoch", 0}}) && std::chrono::steady_clock::now() < deadline)
+      ::poll(nullptr, 0, 5);
+  }
+  for (std::uint32_t r : {0u, 1u}) ASSERT_EQ(parse(programs[r].read_line(60s)).epoch, 0) << cluster.log(r);
   for (std::uint32_t r : {0u, 1u}) EXPECT_EQ(programs[r].wait(30s), 0);
 }
 
