@@ -2,7 +2,10 @@
 
 #include <pmix.h>
 
+#include "sidecar/shim/export.h"
+#include "sidecar/shim/message.h"
 #include "sidecar/shim/real.h"
+#include "sidecar/shim/state.h"
 
 namespace bsp::shim {
 namespace {
@@ -23,3 +26,17 @@ void ignore_server_loss() {
 }
 
 }  // namespace bsp::shim
+
+using namespace bsp::shim;  // NOLINT
+
+// Open MPI takes a process that can't connect to its PMIx server for one without a server, and then waits for ever for
+// an answer of that server.
+extern "C" BSP_EXPORT pmix_status_t PMIx_Init(pmix_proc_t* process, pmix_info_t* info, size_t count) {
+  static const auto next = reinterpret_cast<decltype(&PMIx_Init)>(find_real("PMIx_Init"));
+  if (next == nullptr) return PMIX_ERR_NOT_SUPPORTED;
+  const pmix_status_t status = next(process, info, count);
+  if (status != PMIX_SUCCESS && state.ring != nullptr)
+    die("epoch %llu: can't connect to the sidecar's PMIx server (PMIx status %d)",
+        static_cast<unsigned long long>(state.epoch), status);
+  return status;
+}

@@ -1,4 +1,4 @@
-// A rank survives the loss of its sidecar.
+// A rank survives the loss of its sidecar, but doesn't start an epoch without it: it ends if PMIx can't connect.
 #pragma once
 
 namespace bsp::shim {

@@ -399,5 +399,24 @@ TEST(Shim, SurvivesASidecarKilledInAnOpenEpoch) {
   job.finish_ok();
 }
 
+// Open MPI itself would wait for ever.
+TEST(Shim, EndsARankThatCantConnectToItsSidecar) {
+  Cluster cluster(1);
+  cluster.start_sidecar(0);
+  cluster.prepare(0);
+  cluster.open(0);
+  cluster.sidecars[0].signal(SIGKILL);
+  ASSERT_NE(cluster.sidecars[0].wait(10s), -1);
+  Process program({BSP_BINARY_DIR "/bin/shim_cxx", "10"},
+                  {"LD_PRELOAD=" BSP_BINARY_DIR "/bin/libbspmpi.so", "BSP_RUN_DIR=" + cluster.run_dir(0)},
+                  cluster.run_dir(0) + ".program.log");
+  const int status = program.wait(60s);
+  ASSERT_NE(status, -1) << "it hangs";
+  EXPECT_NE(status, 0);
+  std::ifstream log(cluster.run_dir(0) + ".program.log");
+  const std::string text{std::istreambuf_iterator<char>(log), {}};
+  EXPECT_NE(text.find("epoch 0: can't connect to the sidecar's PMIx server"), std::string::npos) << text;
+}
+
 }  // namespace
 }  // namespace bsp::test
