@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -31,6 +32,7 @@ namespace {
 constexpr std::int64_t kSecond = 1'000'000'000;
 // By how many ns a timer may differ from its record, which is read in two steps.
 constexpr std::int64_t kTolerance = 1'000'000;
+constexpr std::int64_t kPreempted = kTolerance / 4;
 
 constexpr int kDueWithinMs = 1000;
 
@@ -44,8 +46,13 @@ struct Timer {
   std::int64_t expires = 0;   // on the program's clock
 };
 
+struct Noted {
+  Timer timer;
+  std::optional<Timer> reference;  // of a periodic timer
+};
+
 std::recursive_mutex noted_lock;  // recursive: reading a timer closes a file, which is intercepted too
-std::vector<Timer> noted;
+std::vector<Noted> noted;
 std::atomic<bool> around_stop{false};
 
 // Reads the timer as fdinfo shows it; nothing if the descriptor isn't a timer.
@@ -95,10 +102,11 @@ std::int64_t now(clockid_t clock) {  // the program's time: clock_gettime is mov
   return t.tv_sec * kSecond + t.tv_nsec;
 }
 
+timespec as_timespec(std::int64_t ns) { return {.tv_sec = ns / kSecond, .tv_nsec = ns % kSecond}; }
+
 // Reads the timer with the time at which it expires. Repeats if the thread was preempted between reading timer and
-// clock.
+// clock, or if a periodic timer has expired while it was read: fdinfo then shows no time left.
 std::optional<Timer> read_with_expiry(int fd) {
-  constexpr std::int64_t kPreempted = kTolerance / 4;
   std::optional<Timer> timer;
   for (int attempt = 0; attempt < 20; ++attempt) {
     timer = read_timer(fd);
@@ -107,36 +115,69 @@ std::optional<Timer> read_with_expiry(int fd) {
     timer = read_timer(fd);
     if (!timer) return {};
     timer->expires = now(timer->clock) + timer->left;
-    if (now(timer->clock) - before < kPreempted) break;
+    const bool expired = timer->left == 0 && timer->interval != 0;
+    if (!expired && now(timer->clock) - before < kPreempted) break;
   }
   return timer;
 }
 
-bool expires_when_noted(const Timer& was, const Timer& is) {
-  if (is.left == 0) return was.interval == 0;  // it has expired meanwhile
-  std::int64_t difference = std::abs(is.expires - was.expires);
-  if (was.interval != 0) {
-    difference %= was.interval;
-    difference = std::min(difference, was.interval - difference);
-  }
-  return difference <= kTolerance;
+// A timer of the same kind that nobody reads: after the stop it is as late as the program's. Nothing if the kernel has no
+// descriptor left.
+std::optional<Timer> start_reference(const Timer& timer) {
+  constexpr std::int64_t kNever = 100LL * 365 * 24 * 3600 * kSecond;
+  const int fd = timerfd_create(timer.clock, TFD_CLOEXEC | TFD_NONBLOCK);
+  if (fd < 0) return {};
+  const int flags = timer.flags & TFD_TIMER_ABSTIME;
+  const itimerspec value{.it_interval = {}, .it_value = as_timespec(kNever + (flags != 0 ? now(timer.clock) : 0))};
+  timerfd_settime(fd, flags, &value, nullptr);
+  return read_with_expiry(fd);
 }
 
-timespec as_timespec(std::int64_t ns) { return {.tv_sec = ns / kSecond, .tv_nsec = ns % kSecond}; }
+// Of a periodic timer: how many of its expirations the kernel has counted since it was recorded. `shift`: how much later
+// they come than before the stop, as its reference tells, which CRIU read and restarted some milliseconds before or after
+// it.
+std::int64_t counted_since(const Timer& was, const Timer& is, std::int64_t shift) {
+  return std::llround(static_cast<double>(is.expires - was.expires - shift) / static_cast<double>(was.interval));
+}
 
-void set(const Timer& timer) {
-  const itimerspec value{.it_interval = as_timespec(timer.interval), .it_value = as_timespec(timer.expires)};
-  timerfd_settime(timer.fd, TFD_TIMER_ABSTIME | (timer.flags & TFD_TIMER_CANCEL_ON_SET), &value, nullptr);
-  if (timer.ticks == 0) return;
-  // Setting the timer has reset its expirations. One that is due counts at once, but not necessarily before the call
-  // returns.
-  if (timer.expires <= now(timer.clock)) {
-    pollfd due{.fd = timer.fd, .events = POLLIN, .revents = 0};
-    ::poll(&due, 1, kDueWithinMs);
+bool runs_as_recorded(const Timer& was, const Timer& is, std::int64_t counted) {
+  return std::abs(is.expires - was.expires - counted * was.interval) <= kTolerance;
+}
+
+// How many times it should have expired since it was recorded.
+std::int64_t due(const Timer& was) {
+  const std::int64_t elapsed = now(was.clock) - was.expires;
+  return was.interval == 0 || elapsed < 0 ? 0 : elapsed / was.interval + 1;
+}
+
+// Lets the timer expire as recorded. A relative timer stays one, because CRIU restarts it exactly. `unread`: expirations
+// to be read besides those due; negative where another thread has already read some that came too early.
+void set(const Timer& was, std::int64_t unread) {
+  const int absolute = was.flags & TFD_TIMER_ABSTIME;
+  std::int64_t ticks = 0;
+  std::optional<Timer> is;
+  for (int attempt = 0; attempt < 20; ++attempt) {  // again if the thread was preempted meanwhile
+    const std::int64_t passed = due(was);
+    const std::int64_t expires = was.expires + passed * was.interval;
+    const std::int64_t value = absolute != 0 ? expires : std::max<std::int64_t>(1, expires - now(was.clock));
+    const itimerspec spec{.it_interval = as_timespec(was.interval), .it_value = as_timespec(value)};
+    timerfd_settime(was.fd, was.flags & (TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET), &spec, nullptr);
+    ticks = unread + passed;
+    is = read_with_expiry(was.fd);
+    if (!is || std::abs(is->expires - expires) <= kPreempted || (was.interval == 0 && is->left == 0)) break;
   }
-  const auto is = read_timer(timer.fd);
-  const std::uint64_t ticks = timer.ticks + (is ? is->ticks : 0);
-  ioctl(timer.fd, TFD_IOC_SET_TICKS, &ticks);
+  if (ticks <= 0) return;
+  const std::uint64_t all = static_cast<std::uint64_t>(ticks) + (is ? is->ticks : 0);
+  ioctl(was.fd, TFD_IOC_SET_TICKS, &all);  // setting the timer has reset them
+}
+
+void restore(const Timer& was, std::int64_t shift) {
+  const auto is = read_with_expiry(was.fd);
+  if (!is || (is->left == 0 && was.interval == 0)) return;  // closed, or expired
+  // Unread expirations stop a periodic timer until it is asked for, and CRIU restores it disarmed.
+  if (is->left == 0) return set(was, static_cast<std::int64_t>(was.ticks));
+  const std::int64_t counted = was.interval == 0 ? 0 : counted_since(was, *is, shift);
+  if (!runs_as_recorded(was, *is, counted)) set(was, static_cast<std::int64_t>(is->ticks) - counted);
 }
 
 }  // namespace
@@ -146,16 +187,24 @@ void timers_before_stop() {
   around_stop.store(true);
   for (const int fd : timers_open()) {
     const auto timer = read_with_expiry(fd);
-    if (timer && timer->left != 0) noted.push_back(*timer);
+    if (!timer || timer->left == 0) continue;
+    Noted note{.timer = *timer, .reference = {}};
+    if (timer->interval != 0) note.reference = start_reference(*timer);
+    noted.push_back(note);
   }
 }
 
 void timers_after_stop() {
   std::lock_guard guard(noted_lock);
   while (!noted.empty()) {
-    const Timer was = noted.back();
+    const auto [was, reference] = noted.back();
     noted.pop_back();
-    if (const auto is = read_with_expiry(was.fd); is && !expires_when_noted(was, *is)) set(was);
+    std::int64_t shift = 0;
+    if (reference) {
+      if (const auto is = read_with_expiry(reference->fd)) shift = is->expires - reference->expires;
+      ::close(reference->fd);
+    }
+    restore(was, shift);
   }
   around_stop.store(false);
 }
@@ -164,7 +213,11 @@ void timer_changes(int fd) {
   if (!around_stop.load()) [[likely]]
     return;
   std::lock_guard guard(noted_lock);
-  std::erase_if(noted, [fd](const Timer& timer) { return timer.fd == fd; });
+  const auto at = std::ranges::find(noted, fd, [](const Noted& note) { return note.timer.fd; });
+  if (at == noted.end()) return;
+  const auto reference = at->reference;
+  noted.erase(at);
+  if (reference) ::close(reference->fd);  // calls this function again
 }
 
 }  // namespace bsp::shim

@@ -10,10 +10,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "tests/mpi/shim/job.h"
 
@@ -135,11 +137,13 @@ TEST(Shim, ThreadLevelComesFromTheEnvironment) {
 // adds the clock's whole seconds (criu/pie/restorer.c, timerfd_arm).
 class AsCriuDoes {
  public:
+  using Clock = std::chrono::steady_clock;
+
   explicit AsCriuDoes(pid_t pid) : process_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))) {
     for (const auto& entry : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/fdinfo")) {
       std::ifstream file(entry.path());
       const std::string text((std::istreambuf_iterator<char>(file)), {});
-      Timer t{.fd = std::stoi(entry.path().filename())};
+      Timer t{.fd = std::stoi(entry.path().filename()), .read = Clock::now()};
       const auto at = text.find("clockid:");
       if (at != std::string::npos &&
           std::sscanf(text.c_str() + at,
@@ -154,8 +158,10 @@ class AsCriuDoes {
   AsCriuDoes& operator=(const AsCriuDoes&) = delete;
 
   [[nodiscard]] std::size_t timers() const { return timers_.size(); }
-  void restore() {
+  // Each timer is late by the pause.
+  void restore(std::chrono::milliseconds pause) {
     for (Timer& t : timers_) {
+      std::this_thread::sleep_until(t.read + pause);
       const int fd = static_cast<int>(::syscall(SYS_pidfd_getfd, process_, t.fd, 0));
       ASSERT_GE(fd, 0);
       timespec now{};
@@ -173,6 +179,7 @@ class AsCriuDoes {
  private:
   struct Timer {
     int fd;
+    Clock::time_point read;
     int clock = 0;
     unsigned long long ticks = 0;
     unsigned flags = 0;
@@ -185,14 +192,14 @@ class AsCriuDoes {
 TEST(Shim, TimersOfTheProgramExpireOnItsClocks) {
   Job job({.ranks = 2, .program = "shim_timers", .arguments = {kMany}, .environment = {}});
   ASSERT_TRUE(job.reach(3));
-  for (int epoch = 0; epoch < 3; ++epoch) {
+  // A pause of whole periods of the periodic timer leaves its phase as it was.
+  for (const auto pause : {350ms, 400ms, 400ms}) {
     ASSERT_EQ(job.gate(), Job::Gate::kStopped);
     AsCriuDoes first(job.programs[0].pid());
     AsCriuDoes second(job.programs[1].pid());
-    EXPECT_GE(first.timers(), 7u);
-    ::poll(nullptr, 0, 350);  // the pause itself
-    first.restore();
-    second.restore();
+    EXPECT_GE(first.timers(), 9u);
+    first.restore(pause);
+    second.restore(pause);
     job.next_epoch();
     ASSERT_TRUE(job.reach(completed(job) + 4)) << job.stderr_of(0) << job.stderr_of(1);
   }
