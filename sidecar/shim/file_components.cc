@@ -1,8 +1,24 @@
 #include "sidecar/shim/file_components.h"
 
+#include <cstddef>
+#include <cstdlib>
+
 #include "sidecar/shim/real.h"
 
 namespace bsp::shim {
+namespace {
+
+void* allocate_buffer(void*, std::size_t bytes) { return std::malloc(bytes); }
+void release_buffer(void*, void* buffer) { std::free(buffer); }
+
+}  // namespace
+
+// ompio has an allocator for data that it must convert. It frees that at the end of the session and never creates it
+// again.
+std::vector<std::pair<std::string_view, void*>> file_component_calls() {
+  return {{"mca_common_ompio_alloc_buf", reinterpret_cast<void*>(allocate_buffer)},
+          {"mca_common_ompio_release_buf", reinterpret_cast<void*>(release_buffer)}};
+}
 
 // ROMIO creates its operation and keyvals when the first file is opened, and shuts down when an attribute of
 // MPI_COMM_SELF is deleted, as in MPI_Finalize. It isn't prepared to start again afterwards.

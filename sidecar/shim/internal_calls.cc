@@ -15,6 +15,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "sidecar/shim/file_components.h"
 #include "sidecar/shim/message.h"
 #include "sidecar/shim/real.h"
 
@@ -65,6 +66,7 @@ Targets make_targets() {
     if (void* own = find_real(name)) targets[name] = targets[name + 1] = own;
   for (const char* name : kReplacedForFortran)
     if (void* own = find_real(name)) targets[name] = own;
+  for (const auto& [name, own] : file_component_calls()) targets[name] = own;
   targets["dlopen"] = reinterpret_cast<void*>(open_plugin);
   return targets;
 }
