@@ -75,6 +75,24 @@ TEST_F(BrokenMove, TargetLacksAGroupOfTheProgram) {
   EXPECT_EQ(target.program_state(), '-');
 }
 
+// As the directory of a hostPath on another node. The shim holds MPI's files open for this check (sidecar/shim/files.h).
+TEST_F(BrokenMove, TargetHasOtherFilesOnAVolume) {
+  const std::vector<std::string> volume{"--mount", "type=tmpfs,destination=/data,tmpfs-mode=0777"};
+  std::vector<std::string> command = kSmall;
+  command.emplace_back("file=/data/log");
+  Pod source({.command = command, .more = volume});
+  Pod target({.more = volume});
+  ASSERT_TRUE(source.expect(control::Stopped::kVerb));
+  ASSERT_EQ(dump_into(source, target, "volume").verdict.verb, control::Dumped::kVerb);
+  target.send(control::Restore::kVerb, {{"migration", "volume"}});
+  const auto failed = target.expect(control::RestoreFailed::kVerb);
+  ASSERT_TRUE(failed);
+  EXPECT_THAT(failed->text("message"), HasSubstr("data/log"));
+  EXPECT_EQ(source.program_state(), 'T');
+  source.send(control::Continue::kVerb);
+  EXPECT_TRUE(source.expect(control::Stopped::kVerb));
+}
+
 // PTRACE_O_SUSPEND_SECCOMP needs CAP_SYS_ADMIN outside of all user namespaces, whatever the filter lets through.
 TEST_F(BrokenMove, SeccompFilterRunsButCantMove) {
   Pod source({.command = kSmall, .seccomp = true});
