@@ -36,6 +36,7 @@ using FortranErrhandler = void(MPI_Fint* object, MPI_Fint* code, ...);
 
 MPI_Fint fortran_number_of(MPI_Comm comm) { return MPI_Comm_c2f(comm); }
 MPI_Fint fortran_number_of(MPI_Win window) { return MPI_Win_c2f(window); }
+MPI_Fint fortran_number_of(MPI_File file) { return MPI_File_c2f(file); }
 
 template <std::size_t N>
 void op_trampoline(void* in, void* inout, int* length, MPI_Datatype* type) {
@@ -75,6 +76,7 @@ void handle_error_of(Handle object, int* code, int (*get_errhandler)(Handle, MPI
 
 void errhandler_of_comm(MPI_Comm* comm, int* code, ...) { handle_error_of(*comm, code, real.Comm_get_errhandler); }
 void errhandler_of_window(MPI_Win* window, int* code, ...) { handle_error_of(*window, code, real.Win_get_errhandler); }
+void errhandler_of_file(MPI_File* file, int* code, ...) { handle_error_of(*file, code, real.File_get_errhandler); }
 
 template <std::size_t... N>
 constexpr auto make_op_trampolines(std::index_sequence<N...>) {
@@ -131,7 +133,7 @@ int make_real_in_fortran(const Errhandler& handler, MPI_Errhandler* made) {
 }
 
 int make_real(const Errhandler& handler, MPI_Errhandler* made) {
-  if (handler.fortran && (handler.of == Errhandler::Of::kFile || handler.of == Errhandler::Of::kSession))
+  if (handler.fortran && handler.of == Errhandler::Of::kSession)
     return make_real_in_fortran(handler, made);
   switch (handler.of) {
     case Errhandler::Of::kComm:
@@ -140,9 +142,9 @@ int make_real(const Errhandler& handler, MPI_Errhandler* made) {
           made);
     case Errhandler::Of::kWin:
       return real.Win_create_errhandler(errhandler_of_window, made);
-    // Files and sessions are not virtual: their handlers get the program's own handle.
     case Errhandler::Of::kFile:
-      return real.File_create_errhandler(reinterpret_cast<MPI_File_errhandler_function*>(handler.function), made);
+      return real.File_create_errhandler(errhandler_of_file, made);
+    // Sessions are not virtual: their handlers get the program's own handle.
     case Errhandler::Of::kSession:
       return real.Session_create_errhandler(reinterpret_cast<MPI_Session_errhandler_function*>(handler.function), made);
   }

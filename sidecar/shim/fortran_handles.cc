@@ -49,6 +49,9 @@ MPI_Fint MPI_Comm_c2f(MPI_Comm comm) {  // 0 and 1 in mpif.h, also before MPI is
 MPI_Fint MPI_Win_c2f(MPI_Win window) { return number<MPI_Win>(window, real.Win_c2f); }
 MPI_Win MPI_Win_f2c(MPI_Fint n) { return from_fortran.window = handle_of<MPI_Win>(n, real.Win_f2c); }
 
+MPI_Fint MPI_File_c2f(MPI_File file) { return number<MPI_File>(file, real.File_c2f); }
+MPI_File MPI_File_f2c(MPI_Fint n) { return handle_of<MPI_File>(n, real.File_f2c); }
+
 MPI_Comm MPI_Comm_f2c(MPI_Fint n) {
   return from_fortran.comm = n == 0 ? pre.comm_world : n == 1 ? pre.comm_self : handle_of<MPI_Comm>(n, real.Comm_f2c);
 }

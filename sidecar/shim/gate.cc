@@ -28,6 +28,7 @@
 #include "sidecar/shim/blockers.h"
 #include "sidecar/shim/counters.h"
 #include "sidecar/shim/epoch.h"
+#include "sidecar/shim/files.h"
 #include "sidecar/shim/fortran.h"
 #include "sidecar/shim/graceful_close.h"
 #include "sidecar/shim/leftovers.h"
@@ -87,7 +88,7 @@ struct Agreement {
 
 // Decides with one reduction. Element i of the vector: messages that the others have sent to rank i, minus those that
 // it has received. Then the number of ranks with a blocker, of those that vote to drop the gate, and a sum that isn't zero
-// while a communicator or window is live on some of its ranks only. The reduction runs on the communicator of the edge, because its
+// while a communicator, window or file is live on some of its ranks only. The reduction runs on the communicator of the edge, because its
 // ranks are in step there.
 Agreement agree(MPI_Comm comm, const std::string& blocker, bool drop) {
   const auto ranks = static_cast<std::size_t>(state.size), rank = static_cast<std::size_t>(state.rank);
@@ -98,7 +99,7 @@ Agreement agree(MPI_Comm comm, const std::string& blocker, bool drop) {
   std::int64_t &blocked = sum[ranks], &votes = sum[ranks + 1], &half_freed = sum[ranks + 2];
   blocked = blocker.empty() ? 0 : 1;
   votes = drop ? 1 : 0;
-  if (blocker.empty()) half_freed = share_of_communicators() + share_of_windows();
+  if (blocker.empty()) half_freed = share_of_communicators() + share_of_windows() + share_of_files();
   const auto reduce = [&] {
     return real.Allreduce(MPI_IN_PLACE, sum.data(), static_cast<int>(sum.size()), pre.int64, pre.sum, to_real(comm));
   };
@@ -108,11 +109,12 @@ Agreement agree(MPI_Comm comm, const std::string& blocker, bool drop) {
   if (sum[rank] != 0)
     return {Verdict::kPostpone, std::to_string(sum[rank]) + " message(s) sent to this rank and not received"};
   if (half_freed != 0 && blocked == 0)
-    return {Verdict::kPostpone, "a communicator or window that not all of its ranks have freed"};
+    return {Verdict::kPostpone, "a communicator, window or file that not all of its ranks have freed or closed"};
   const bool all_zero = std::ranges::all_of(sum, [](std::int64_t element) { return element == 0; });
   if (!all_zero) return {Verdict::kPostpone, ""};
   agree_on_ids();
   close_windows();  // by collectives of their own, so before the last one of all ranks
+  close_files();
   repeat_for_each_link(reduce);
   return {Verdict::kClose, ""};
 }
@@ -157,6 +159,7 @@ void close_and_reopen() {
   open_epoch(next);
   restore_objects();
   reopen_windows();
+  reopen_files();
   if (edge_choice) edge_choice->restart();
   report_open(open_start, cpu_from);
 }

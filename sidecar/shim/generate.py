@@ -18,7 +18,7 @@ import sys
 PARTS = 3  # translation units, for a parallel build
 
 # Written by hand in: init.cc, requests.cc, request_arrays.cc, persistent.cc, partitioned.cc, objects.cc,
-# memory.cc, error_codes.cc, attributes.cc, windows.cc, callbacks.cc, fortran_handles.cc, dynamic_processes.cc.
+# memory.cc, error_codes.cc, attributes.cc, windows.cc, files.cc, callbacks.cc, fortran_handles.cc, dynamic_processes.cc.
 HAND = set("""
 Init Init_thread Finalize Initialized Finalized Query_thread Is_thread_main Abort Wtime Wtick
 Session_init Session_finalize Comm_get_parent Alloc_mem Free_mem
@@ -36,10 +36,11 @@ Type_create_keyval Type_free_keyval Type_set_attr Type_get_attr Type_delete_attr
 Win_create_keyval Win_free_keyval Win_set_attr Win_get_attr Win_delete_attr
 Win_create Win_allocate Win_allocate_shared Win_create_dynamic Win_free Win_attach Win_detach Win_shared_query
 Win_fence Win_lock Win_unlock Win_lock_all Win_unlock_all Win_start Win_complete Win_post Win_wait Win_test
+File_open File_close File_get_amode
 Op_create Op_free Comm_create_errhandler Win_create_errhandler File_create_errhandler
 Session_create_errhandler Errhandler_free
 Comm_c2f Comm_f2c Group_c2f Group_f2c Type_c2f Type_f2c Op_c2f Op_f2c Info_c2f Info_f2c
-Errhandler_c2f Errhandler_f2c Request_c2f Request_f2c Win_c2f Win_f2c
+Errhandler_c2f Errhandler_f2c Request_c2f Request_f2c Win_c2f Win_f2c File_c2f File_f2c
 """.split())
 
 # Removed in MPI-3 and not in the description. mpi.h still declares them, hidden from C programs. old_names.cc has those that take
@@ -49,8 +50,8 @@ REMOVED = set("Address Errhandler_create Errhandler_get Errhandler_set Type_exte
 # Extensions of Open MPI that take no virtual handle or were never implemented.
 UNKNOWN_PASS = {"Session_set_info"}
 
-VIRTUAL = {"COMMUNICATOR", "GROUP", "DATATYPE", "OPERATION", "ERRHANDLER", "INFO", "REQUEST", "WINDOW"}
-TIMED = {"FILE", "SESSION"}  # pass through, but may block or be counted
+VIRTUAL = {"COMMUNICATOR", "GROUP", "DATATYPE", "OPERATION", "ERRHANDLER", "INFO", "REQUEST", "WINDOW", "FILE"}
+TIMED = {"SESSION"}  # pass through, but may block or be counted
 
 SENDS = set("Send Bsend Ssend Rsend".split())
 RECEIVES = set("Recv Sendrecv Sendrecv_replace".split())
@@ -66,8 +67,14 @@ REQUEST_KINDS = [  # first match decides
 
 # Statements to run after success.
 HOOKS = {
-    "File_open": "++live_objects.files", "File_close": "--live_objects.files",
+    "File_set_view": "note_view(fh, etype, filetype)",
+    "File_get_view": "note_committed(*etype), note_committed(*filetype)",  # copies of committed datatypes
 }
+# The same for procedures whose name matches.
+HOOK_PATTERNS = [
+    (r"File_\w+_(shared|ordered|ordered_begin)", "note_shared_pointer(fh)"),
+    (r"File_i\w+_all", "note_started(fh)"),
+]
 
 # MPI ignores some arguments, which may then hold anything, even a null handle. For each collective (blocking,
 # nonblocking and persistent alike): the condition under which an argument is significant. Arguments not listed
@@ -293,6 +300,11 @@ def wrapper(procedure):
         after.insert(0, note)
     if name in HOOKS:
         after.append(HOOKS[name] + ";")
+    after += [hook + ";" for pattern, hook in HOOK_PATTERNS if re.fullmatch(pattern, name)]
+    if name.startswith("File_") and name.endswith("_begin"):
+        after.append(f"note_split(fh, \"MPI_{name}\");")
+    if name.startswith("File_") and name.endswith("_end"):
+        before.append("note_split(fh, nullptr);")  # over, even if it fails
     if name in RECEIVED:
         after.append(received(procedure))
     if is_collective:

@@ -23,6 +23,7 @@ Pool<Op> ops;
 Pool<Errhandler> errhandlers;
 Pool<Info> infos;
 Pool<Win> windows;
+Pool<File> files;
 Comm world;
 Comm self;
 
@@ -115,6 +116,7 @@ template class Pool<Op>;
 template class Pool<Errhandler>;
 template class Pool<Info>;
 template class Pool<Win>;
+template class Pool<File>;
 
 const Peers* intern_peers(std::vector<int> world_ranks) {
   static std::map<std::vector<int>, std::unique_ptr<Peers>> interned;
@@ -217,6 +219,11 @@ MPI_Comm virtual_of(MPI_Comm real_handle) {
 MPI_Win virtual_of(MPI_Win real_handle) {
   Win* window = windows.find(real_handle);
   return window != nullptr ? reinterpret_cast<MPI_Win>(window) : real_handle;
+}
+
+MPI_File virtual_of(MPI_File real_handle) {
+  File* file = files.find(real_handle);
+  return file != nullptr ? reinterpret_cast<MPI_File>(file) : real_handle;
 }
 
 }  // namespace bsp::shim

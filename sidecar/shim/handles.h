@@ -152,6 +152,39 @@ struct Win : Object {
   std::unique_ptr<WinRecipe> recipe;  // while no epoch is open
 };
 
+struct FileRecipe;
+
+// Which file a path leads to.
+struct FileIdentity {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  bool operator==(const FileIdentity&) const = default;
+};
+
+struct File : Object {
+  using Handle = MPI_File;
+  MPI_File real = nullptr;
+  const Peers* peers = nullptr;
+  std::int64_t id = 0;  // as of a window
+  // What the program opened.
+  std::string name;
+  std::string path;  // the same, absolute; "" if it leads to no file
+  FileIdentity identity;
+  int amode = 0;
+  std::vector<std::pair<std::string, std::string>> hints;
+  // The program's handles; a virtual one holds a reference. nullptr: no view set.
+  MPI_Datatype etype = nullptr;
+  MPI_Datatype filetype = nullptr;
+  // For the gate. Threads may use a file concurrently.
+  std::atomic<bool> shared_pointer{false};  // used by this rank
+  bool untold = false;                      // MPI can't tell the shared pointer
+  std::atomic<const char*> split{nullptr};  // the call that began a split collective
+  std::atomic<std::int64_t> started{0};     // number of nonblocking collectives
+  MPI_Comm comm = nullptr;                  // the communicator on which it was reopened, if it was
+  int held = -1;                            // descriptor, while no epoch is open
+  std::unique_ptr<FileRecipe> recipe;       // while no epoch is open
+};
+
 // --- Pools ---------------------------------------------------------------------------------------
 
 // Allocates one object in the arena, aligned to 16 bytes; exits with a message when the arena is full.
@@ -186,6 +219,7 @@ extern Pool<Op> ops;
 extern Pool<Errhandler> errhandlers;
 extern Pool<Info> infos;
 extern Pool<Win> windows;
+extern Pool<File> files;
 
 // MPI_COMM_WORLD and MPI_COMM_SELF. In no pool: they are opened and closed with the epoch.
 extern Comm world;
@@ -222,6 +256,7 @@ inline MPI_Op to_real(MPI_Op h) { return is_ours(h) ? reinterpret_cast<Op*>(h)->
 inline MPI_Errhandler to_real(MPI_Errhandler h) { return is_ours(h) ? reinterpret_cast<Errhandler*>(h)->real : h; }
 inline MPI_Info to_real(MPI_Info h) { return is_ours(h) ? reinterpret_cast<Info*>(h)->real : h; }
 inline MPI_Win to_real(MPI_Win h) { return is_ours(h) ? reinterpret_cast<Win*>(h)->real : h; }
+inline MPI_File to_real(MPI_File h) { return is_ours(h) ? reinterpret_cast<File*>(h)->real : h; }
 
 // An array of handles, translated for one call.
 template <class Handle>
@@ -251,6 +286,7 @@ void wrap(MPI_Info* handle);
 MPI_Datatype virtual_of(MPI_Datatype real_handle);
 MPI_Comm virtual_of(MPI_Comm real_handle);
 MPI_Win virtual_of(MPI_Win real_handle);
+MPI_File virtual_of(MPI_File real_handle);
 
 // World rank of each rank of a real group; < 0: not a process of this job.
 std::vector<int> world_ranks(MPI_Group real_group);

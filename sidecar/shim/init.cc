@@ -15,6 +15,7 @@
 #include "sidecar/shim/counters.h"
 #include "sidecar/shim/epoch.h"
 #include "sidecar/shim/error_codes.h"
+#include "sidecar/shim/files.h"
 #include "sidecar/shim/fortran.h"
 #include "sidecar/shim/gate.h"
 #include "sidecar/shim/graceful_close.h"
@@ -95,6 +96,7 @@ int init(int* argc, char*** argv, int required, int* provided) {
 
 void free_everything() {
   delete_attributes(pre.comm_self);  // MPI 4.1, 11.2.4: MPI still works in these callbacks
+  close_files_left_open();
   ignore_link_errors();
   real.Barrier(world.real);  // no rank leaves while others still receive messages from it
   repeat_for_each_link([] { real.Barrier(world.real); });

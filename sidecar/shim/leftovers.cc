@@ -14,16 +14,16 @@
 namespace bsp::shim {
 namespace {
 
-struct File {
+struct OpenFile {
   dev_t device;
   ino_t inode;
   mode_t mode;
-  bool operator==(const File&) const = default;
+  bool operator==(const OpenFile&) const = default;
 };
-using Descriptors = std::map<int, File>;
+using Descriptors = std::map<int, OpenFile>;
 
-Descriptors before;  // all descriptors that were open before the session opened
-Descriptors files;   // MPI's files opened since
+Descriptors before;     // all descriptors that were open before the session opened
+Descriptors mpi_files;  // MPI's files opened since
 
 Descriptors list() {
   Descriptors found;
@@ -40,7 +40,7 @@ Descriptors list() {
   return found;
 }
 
-bool is_mpi_file(int fd, const File& file) {
+bool is_mpi_file(int fd, const OpenFile& file) {
   if (!S_ISREG(file.mode) && !S_ISDIR(file.mode)) return false;
   char path[4096];
   const ssize_t length = readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), path, sizeof path - 1);
@@ -55,17 +55,17 @@ bool is_mpi_file(int fd, const File& file) {
 void leftovers_before_open() { before = list(); }
 
 void leftovers_after_open() {
-  files.clear();
+  mpi_files.clear();
   for (const auto& [fd, file] : list()) {
     auto known = before.find(fd);
-    if ((known == before.end() || known->second != file) && is_mpi_file(fd, file)) files[fd] = file;
+    if ((known == before.end() || known->second != file) && is_mpi_file(fd, file)) mpi_files[fd] = file;
   }
 }
 
 void leftovers_after_close() {
   for (const auto& [fd, file] : list()) {
-    auto known = files.find(fd);
-    if (owner_of(fd) == Owner::kMpi || (known != files.end() && known->second == file)) ::close(fd);
+    auto known = mpi_files.find(fd);
+    if (owner_of(fd) == Owner::kMpi || (known != mpi_files.end() && known->second == file)) ::close(fd);
   }
 }
 

@@ -44,13 +44,16 @@ void find_predefined() {
   find_object(pre.op_null, "ompi_mpi_op_null");
   find_object(pre.sum, "ompi_mpi_op_sum");
   find_object(pre.min, "ompi_mpi_op_min");
+  find_object(pre.max, "ompi_mpi_op_max");
   find_object(pre.request_null, "ompi_request_null");
   find_object(pre.info_null, "ompi_mpi_info_null");
   find_object(pre.info_env, "ompi_mpi_info_env");
   find_object(pre.errhandler_null, "ompi_mpi_errhandler_null");
   find_object(pre.errors_are_fatal, "ompi_mpi_errors_are_fatal");
   find_object(pre.errors_abort, "ompi_mpi_errors_abort");
+  find_object(pre.errors_return, "ompi_mpi_errors_return");
   find_object(pre.win_null, "ompi_mpi_win_null");
+  find_object(pre.file_null, "ompi_mpi_file_null");
   find_object(pre.message_null, "ompi_message_null");
   find_object(pre.message_no_proc, "ompi_message_no_proc");
 }

@@ -27,11 +27,12 @@ struct Predefined {
   MPI_Comm comm_world, comm_self, comm_null;
   MPI_Group group_null, group_empty;
   MPI_Datatype datatype_null, byte, int32, int64;
-  MPI_Op op_null, sum, min;
+  MPI_Op op_null, sum, min, max;
   MPI_Request request_null;
   MPI_Info info_null, info_env;
-  MPI_Errhandler errhandler_null, errors_are_fatal, errors_abort;
+  MPI_Errhandler errhandler_null, errors_are_fatal, errors_abort, errors_return;
   MPI_Win win_null;
+  MPI_File file_null;
   MPI_Message message_null, message_no_proc;
 };
 

@@ -38,6 +38,15 @@ MPI_Info make_info(const InfoRecipe& recipe) {
   return info;
 }
 
+InfoRecipe replaced_by(InfoRecipe given, MPI_Info now) {
+  for (auto& [key, value] : read_info(now)) {
+    std::erase_if(given, [&](const auto& hint) { return hint.first == key; });
+    given.emplace_back(std::move(key), std::move(value));
+  }
+  real.Info_free(&now);
+  return given;
+}
+
 namespace {
 
 void make_group(Group& group) {

@@ -2,12 +2,13 @@
 // each object consists of (so there is no cost before), and recreates it in the next epoch.
 //
 // Carried: communicators (groups, topology, name, error handler, hints), groups, derived datatypes, operations, error
-// handlers, infos, persistent requests (persistent.cc), windows (windows.h), added error codes (error_codes.h), the
+// handlers, infos, persistent requests (persistent.cc), windows (windows.h), files (files.h), added error codes (error_codes.h), the
 // Bsend buffer. The shim implements attributes itself (attributes.h). Communicators are recreated in the order of numbers that their ranks
 // have agreed on: creation is collective over a communicator's members only, and the order in which the program
 // created them may differ between ranks if threads did it, or MPI_Comm_idup.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -37,6 +38,16 @@ struct WinRecipe {
   MPI_Errhandler errhandler = nullptr;  // virtual or predefined
 };
 
+struct FileRecipe {
+  MPI_Offset displacement = 0;
+  std::string representation;
+  MPI_Offset position = -1;         // individual pointer, in etypes of the view; < 0: there is none
+  MPI_Offset shared_position = -1;  // shared pointer; < 0: this rank hasn't used it
+  bool atomic = false;
+  InfoRecipe hints;
+  MPI_Errhandler errhandler = nullptr;  // virtual or predefined
+};
+
 struct TypeRecipe {
   int combiner = 0;
   std::vector<int> integers;
@@ -52,6 +63,21 @@ struct TypeRecipe {
 
 InfoRecipe read_info(MPI_Info real_info);
 MPI_Info make_info(const InfoRecipe& recipe);
+// Hints given at creation and then changed: `now` is info that MPI has just returned.
+InfoRecipe replaced_by(InfoRecipe given, MPI_Info now);
+template <class Handle>
+InfoRecipe current_hints(const InfoRecipe& given, Handle object, int (*get_info)(Handle, MPI_Info*)) {
+  MPI_Info now = nullptr;
+  return get_info(object, &now) == MPI_SUCCESS ? replaced_by(given, now) : given;
+}
+
+// Windows or files, in an order that is the same on all ranks.
+template <class T>
+std::vector<T*> in_order(const Pool<T>& pool) {
+  std::vector<T*> all = pool.live();
+  std::ranges::sort(all, {}, &T::id);
+  return all;
+}
 
 // Communicators (recipes_comm.cc): saved to a recipe, restored from the recipe in a Comm.
 void read_comm(const Comm& comm, CommRecipe& recipe);
@@ -62,6 +88,8 @@ void restore_comm_settings(Comm& comm);
 MPI_Comm comm_of_ranks(const std::vector<int>& world_ranks);
 // Adds up to 0 over all ranks if each of `ranks` contributes the same number.
 std::int64_t share_of_object(const std::vector<int>& ranks, std::int64_t number);
+// A number for a new window or file of this communicator, the same on all its ranks and unique to it. Collective.
+std::int64_t agree_on_id(const Comm& comm, std::uint64_t seq);
 // The program's handle of an error handler that MPI has just returned.
 MPI_Errhandler keep_errhandler(MPI_Errhandler returned);
 

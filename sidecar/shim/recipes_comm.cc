@@ -111,6 +111,14 @@ std::int64_t share_of_object(const std::vector<int>& ranks, std::int64_t number)
   return ranks.front() == state.rank ? hash * (static_cast<std::int64_t>(ranks.size()) - 1) : -hash;
 }
 
+// The first rank's number and its count of objects, which make it unique; the others get it by a broadcast.
+std::int64_t agree_on_id(const Comm& comm, std::uint64_t seq) {
+  constexpr int kBitsOfSeq = 40;
+  std::int64_t id = (static_cast<std::int64_t>(state.rank) << kBitsOfSeq) + static_cast<std::int64_t>(seq);
+  if (comm.peers->world.size() > 1) must(real.Bcast(&id, 1, pre.int64, 0, comm.real), "numbering a window or file");
+  return id;
+}
+
 // An intercommunicator counts once for each of its sides.
 std::int64_t share_of_communicators() {
   std::int64_t sum = 0;

@@ -8,13 +8,6 @@
 namespace bsp::shim {
 namespace {
 
-// In an order that is the same on all ranks.
-std::vector<Win*> in_order() {
-  std::vector<Win*> all = windows.live();
-  std::ranges::sort(all, {}, &Win::id);
-  return all;
-}
-
 void unlock(const Win& window) {
   for (const WindowLock& held : std::views::reverse(window.locks))
     must(held.target == WindowLock::kEveryRank ? real.Win_unlock_all(window.real)
@@ -29,26 +22,13 @@ void lock_again(const Win& window) {
          "locking a window again");
 }
 
-// A hint that the program has changed since creation replaces the one it gave there.
-InfoRecipe hints_of(const Win& window) {
-  InfoRecipe hints = window.hints;
-  MPI_Info info = nullptr;
-  if (real.Win_get_info(window.real, &info) != MPI_SUCCESS) return hints;
-  for (auto& [key, value] : read_info(info)) {
-    std::erase_if(hints, [&](const auto& hint) { return hint.first == key; });
-    hints.emplace_back(std::move(key), std::move(value));
-  }
-  real.Info_free(&info);
-  return hints;
-}
-
 std::unique_ptr<WinRecipe> read_window(const Win& window) {
   auto recipe = std::make_unique<WinRecipe>();
   char name[MPI_MAX_OBJECT_NAME] = "";
   int length = 0;
   real.Win_get_name(window.real, name, &length);
   recipe->name.assign(name, static_cast<std::size_t>(length));
-  recipe->hints = hints_of(window);
+  recipe->hints = current_hints(window.hints, window.real, real.Win_get_info);
   MPI_Errhandler handler = nullptr;
   real.Win_get_errhandler(window.real, &handler);
   recipe->errhandler = keep_errhandler(handler);
@@ -100,7 +80,7 @@ std::int64_t share_of_windows() {
 }
 
 void close_windows() {
-  const std::vector<Win*> all = in_order();
+  const std::vector<Win*> all = in_order(windows);
   for (const Win* window : all) unlock(*window);
   for (Win* window : all) {
     if (window->fenced) must(real.Win_fence(MPI_MODE_NOSUCCEED, window->real), "ending a fence epoch");
@@ -110,7 +90,7 @@ void close_windows() {
 }
 
 void reopen_windows() {
-  for (Win* window : in_order()) recreate(*window);
+  for (Win* window : in_order(windows)) recreate(*window);
 }
 
 }  // namespace bsp::shim

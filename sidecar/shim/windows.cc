@@ -40,14 +40,6 @@ T attribute(MPI_Win window, int keyval) {
   return found != 0 && value != nullptr ? *value : T{};
 }
 
-// The first rank's number and its count of objects, which make it unique; the others get it by a broadcast.
-std::int64_t agree_on_id(const Comm& comm, std::uint64_t seq) {
-  constexpr int kBitsOfSeq = 40;
-  std::int64_t id = (static_cast<std::int64_t>(state.rank) << kBitsOfSeq) + static_cast<std::int64_t>(seq);
-  if (comm.peers->world.size() > 1) must(real.Bcast(&id, 1, pre.int64, 0, comm.real), "numbering a window");
-  return id;
-}
-
 // Replaces MPI's new window by a virtual one, which is like `made`.
 void adopt(MPI_Win* handle, Win made, MPI_Comm comm, MPI_Info info) {
   Win* window = windows.create(*handle);

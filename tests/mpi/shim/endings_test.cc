@@ -54,8 +54,8 @@ TEST(Endings, ProgramUsesOnlySessions) {
   job.expect_ok();
 }
 
-// Open windows and files postpone the gate; between them the program can be moved, each time.
-TEST(Endings, ProgramWithPhasesMovesBetweenThem) {
+// Windows, files and communicators come and go with the phases; the program can be moved in each of them.
+TEST(Endings, ProgramWithPhasesMoves) {
   Job job({.ranks = 3, .program = "shim_phases", .arguments = {"1000000"}, .environment = {}});
   ASSERT_TRUE(job.reach(3)) << job.stderr_of(0);
   for (int i = 0; i < 4; ++i) {

@@ -210,6 +210,23 @@ std::string Job::refusal_of(std::uint32_t rank) const {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+void expect_postponed_until_released(const std::string& program, const std::string& thing, const std::string& reason) {
+  const auto completed = [](Job& job) { return job.status(0)["completed"].get<std::uint64_t>(); };
+  Job job({.ranks = 2, .program = program, .arguments = {"100", thing}, .environment = {}});
+  ASSERT_TRUE(job.reach(3)) << job.stderr_of(0);
+  ASSERT_EQ(job.gate(), Job::Gate::kPostponed) << job.stderr_of(0);
+  EXPECT_TRUE(job.reasons().contains(reason)) << job.reasons();
+  job.drop_gate(1);
+  ASSERT_TRUE(job.reach(completed(job) + 5)) << "a dropped gate blocks no rank";
+
+  ASSERT_EQ(job.gate(), Job::Gate::kPostponed);
+  job.programs[0].signal(SIGUSR1);
+  ASSERT_EQ(job.wait_for_gate(kForever), Job::Gate::kStopped) << job.reasons();
+  job.next_epoch();
+  ASSERT_TRUE(job.turn());
+  job.expect_ok();
+}
+
 void Job::finish_ok() {
   programs[0].signal(SIGUSR1);
   expect_ok();

@@ -83,4 +83,8 @@ class Job {
   std::uint64_t epoch_ = 0;
 };
 
+// The program, as shim_blocked, holds a thing and runs on unharmed, while the gate is postponed for this reason. The gate
+// can be dropped; a new one closes as soon as the program has released the thing, upon SIGUSR1.
+void expect_postponed_until_released(const std::string& program, const std::string& thing, const std::string& reason);
+
 }  // namespace bsp::test

@@ -226,8 +226,7 @@ TEST_P(LatticeBoltzmann, EqualsTheSequentialProgramBitForBit) {
 INSTANTIATE_TEST_SUITE_P(Shim, LatticeBoltzmann, testing::Values(2u, 4u),
                          [](const auto& tested) { return std::to_string(tested.param) + "ranks"; });
 
-// What can't be carried over an epoch postpones the gate, by name, and the program doesn't notice. The gate can be
-// dropped; a new one closes as soon as the blocker is gone.
+// What can't be carried over an epoch postpones the gate, by name.
 struct Thing {
   const char* name;
   const char* reason;
@@ -238,19 +237,7 @@ void PrintTo(const Thing& thing, std::ostream* out) { *out << thing.name; }
 class Blocked : public testing::TestWithParam<Thing> {};
 
 TEST_P(Blocked, IsNotMigratableWhileItLasts) {
-  Job job({.ranks = 2, .program = "shim_blocked", .arguments = {"100", GetParam().name}, .environment = {}});
-  ASSERT_TRUE(job.reach(3)) << job.stderr_of(0);
-  ASSERT_EQ(job.gate(), Job::Gate::kPostponed) << job.stderr_of(0);
-  EXPECT_TRUE(job.reasons().contains(GetParam().reason)) << job.reasons();
-  job.drop_gate(1);
-  ASSERT_TRUE(job.reach(completed(job) + 5)) << "a dropped gate blocks no rank";
-
-  ASSERT_EQ(job.gate(), Job::Gate::kPostponed);
-  job.programs[0].signal(SIGUSR1);
-  ASSERT_EQ(job.wait_for_gate(kForever), Job::Gate::kStopped) << job.reasons();
-  job.next_epoch();
-  ASSERT_TRUE(job.turn());
-  job.expect_ok();
+  expect_postponed_until_released("shim_blocked", GetParam().name, GetParam().reason);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -261,9 +248,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Thing{"started", "a pending request (MPI_Ssend_init)"},
                     Thing{"partitioned", "a pending request (MPI_Psend_init)"},
                     Thing{"generalised", "a pending request (MPI_Grequest_start)"},
-                    Thing{"half_freed", "a communicator or window that not all of its ranks have freed"},
+                    Thing{"half_freed", "a communicator, window or file that not all of its ranks have freed"},
                     Thing{"thread", "another thread inside MPI"}, Thing{"pending", "a pending request (MPI_Issend)"},
-                    Thing{"file", "an open MPI file"}, Thing{"session", "an MPI session of the program's own"},
+                    Thing{"session", "an MPI session of the program's own"},
                     Thing{"probed", "a message that was probed but not received"},
                     Thing{"unreceived", "1 message(s) sent to this rank and not received"},
                     Thing{"socket", "an open socket"}),

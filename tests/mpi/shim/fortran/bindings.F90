@@ -17,6 +17,7 @@ module parts
 #define OPER type(MPI_Op)
 #define ERRH type(MPI_Errhandler)
 #define WINDOW type(MPI_Win)
+#define FILE_ type(MPI_File)
 #define NUMBER(handle) handle%MPI_VAL
 #define STATUS1 type(MPI_Status)
 #define STATUS2(n) type(MPI_Status), dimension(n)
@@ -27,12 +28,13 @@ module parts
 #define OPER integer
 #define ERRH integer
 #define WINDOW integer
+#define FILE_ integer
 #define NUMBER(handle) handle
 #define STATUS1 integer, dimension(MPI_STATUS_SIZE)
 #define STATUS2(n) integer, dimension(MPI_STATUS_SIZE, n)
 #endif
   logical, save :: enough = .false.
-  integer, save :: handled = 0, window_handled = 0
+  integer, save :: handled = 0, window_handled = 0, file_handled = 0
   integer, save :: rank = -1, nranks
 contains
   subroutine on_enough()
@@ -74,6 +76,11 @@ contains
     integer :: code
     window_handled = NUMBER(w)
   end subroutine
+  subroutine on_file_error(f, code)
+    FILE_ :: f
+    integer :: code
+    file_handled = NUMBER(f)
+  end subroutine
 end module
 
 program fortran_in_epochs
@@ -85,6 +92,9 @@ program fortran_in_epochs
   OPER :: twice
   ERRH :: handler
   WINDOW :: win
+  FILE_ :: file
+  integer(MPI_OFFSET_KIND) :: at, header = 16
+  character(len=64) :: path
   STATUS1 :: status
   STATUS2(2) :: statuses
   integer :: ierr, left, right, s, n, any_enough, sum_of
@@ -128,6 +138,13 @@ program fortran_in_epochs
   call MPI_Win_set_errhandler(win, handler, ierr)
   call MPI_Errhandler_free(handler, ierr)
   call MPI_Win_fence(MPI_MODE_NOPRECEDE, win, ierr)
+  write (path, '(a,i0)') '/tmp/bsp-shim-fortran-', getpid()
+  call MPI_File_open(MPI_COMM_SELF, path, MPI_MODE_CREATE + MPI_MODE_RDWR + MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, file, ierr)
+  call MPI_File_set_view(file, header, MPI_DOUBLE_PRECISION, column, 'native', MPI_INFO_NULL, ierr)
+  call check(ierr == 0, 'a view')
+  call MPI_File_create_errhandler(on_file_error, handler, ierr)
+  call MPI_File_set_errhandler(file, handler, ierr)
+  call MPI_Errhandler_free(handler, ierr)
   s = 0
   do
     call MPI_Win_fence(0, win, ierr)
@@ -176,6 +193,14 @@ program fortran_in_epochs
     call check(flag .and. upper == 16, 'MPI_WIN_SIZE')
     call MPI_Win_get_attr(win, MPI_WIN_CREATE_FLAVOR, upper, flag, ierr)
     call check(flag .and. upper == MPI_WIN_FLAVOR_CREATE, 'MPI_WIN_CREATE_FLAVOR')
+    call MPI_File_get_position(file, at, ierr)
+    call check(ierr == 0 .and. at == 4 * s, 'a file''s pointer')
+    call MPI_File_write(file, field(2, 1), 1, column, MPI_STATUS_IGNORE, ierr)
+    at = 4 * (s / 2)
+    call MPI_File_read_at(file, at, got, 4, MPI_DOUBLE_PRECISION, MPI_STATUS_IGNORE, ierr)
+    call check(ierr == 0 .and. got(1) == rank .and. got(2) == s / 2, 'a file')
+    call MPI_File_call_errhandler(file, MPI_ERR_OTHER, ierr)
+    call check(file_handled == NUMBER(file), 'a file''s error handler')
     put_value = rank + s
     call MPI_Put(put_value, 1, MPI_INTEGER, right, nothing, 1, MPI_INTEGER, win, ierr)
     box = [rank + s, -1]
@@ -191,6 +216,8 @@ program fortran_in_epochs
   call MPI_Win_free(win, ierr)
   call check(ierr == 0 .and. NUMBER(win) == NUMBER(MPI_WIN_NULL), 'MPI_Win_free')
   call MPI_Win_free_keyval(win_key, ierr)
+  call MPI_File_close(file, ierr)
+  call check(ierr == 0 .and. NUMBER(file) == NUMBER(MPI_FILE_NULL), 'MPI_File_close')
   call MPI_Finalize(ierr)
   print '(a,i0)', 'ok fortran ', s
 contains

@@ -30,6 +30,7 @@ enum {
   kErrOther = 16,
   kNullInfo = 0,
   kNullGroup = 0,
+  kNullFile = 0,
   kAnySource = -1,
   kNoKeyval = -1
 };
@@ -115,6 +116,15 @@ F(mpi_grequest_start_, void (*)(Address*, I, I), void (*)(Address*, I), void (*)
 F(mpi_grequest_complete_, I, I);
 F(mpi_status_set_elements_, I, I, I, I);
 F(mpi_get_count_, I, I, I, I);
+F(mpi_file_open_, I, const char*, I, I, I, I, int);
+F(mpi_file_close_, I, I);
+F(mpi_file_set_view_, I, MPI_Offset*, I, I, const char*, I, I, int);
+F(mpi_file_get_position_, I, MPI_Offset*, I);
+F(mpi_file_write_, I, void*, I, I, I, I);
+F(mpi_file_read_at_, I, MPI_Offset*, void*, I, I, I, I);
+F(mpi_file_create_errhandler_, OnError*, I, I);
+F(mpi_file_set_errhandler_, I, I, I);
+F(mpi_file_call_errhandler_, I, I, I);
 #undef F
 
 static Integer rank, size, left, right, ierr, world = kWorld, integer = kInteger, one = 1, sum = kSum;
@@ -332,6 +342,43 @@ static void infos(Integer info) {
   CHECK(memcmp(key, "colour  ", 8) == 0);
 }
 
+/* A file of this rank, whose view begins behind a header. It ends with MPI_File_close. */
+static Integer opened;
+static char path[64];
+static void open_file(void) {
+  Integer self = kSelf, null = kNullInfo, errhandler;
+  Integer amode = MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE;
+  MPI_Offset header = 16;
+  const int length = snprintf(path, sizeof path, "/tmp/bsp-shim-mpif-%d", (int)getpid());
+  mpi_file_open_(&self, path, &amode, &null, &opened, &ierr, length);
+  CHECK(ierr == 0);
+  mpi_file_set_view_(&opened, &header, &integer, &pair, "native", &null, &ierr, 6);
+  CHECK(ierr == 0);
+  mpi_file_create_errhandler_(on_error, &errhandler, &ierr);
+  mpi_file_set_errhandler_(&opened, &errhandler, &ierr);
+  mpi_errhandler_free_(&errhandler, &ierr);
+}
+
+static void use_file(Integer s) {
+  Integer in[2] = {-1, -1}, out[2] = {rank, s}, other = kErrOther;
+  MPI_Offset at = -1;
+  mpi_file_get_position_(&opened, &at, &ierr);
+  CHECK(ierr == 0 && at == 2 * (MPI_Offset)s);
+  mpi_file_write_(&opened, out, &one, &pair, mpi_fortran_status_ignore_, &ierr);
+  CHECK(ierr == 0);
+  at = s / 2 * 2;
+  mpi_file_read_at_(&opened, &at, in, &one, &pair, mpi_fortran_status_ignore_, &ierr);
+  CHECK(ierr == 0 && in[0] == rank && in[1] == s / 2);
+  handled = 0;
+  mpi_file_call_errhandler_(&opened, &other, &ierr);
+  CHECK(ierr == 0 && handled == kErrOther && handled_on == opened);
+}
+
+static void close_file(void) {
+  mpi_file_close_(&opened, &ierr);
+  CHECK(ierr == 0 && opened == kNullFile && access(path, F_OK) != 0);
+}
+
 int main(void) {
   signal(SIGUSR1, on_enough);
   mpi_init_(&ierr);
@@ -373,12 +420,13 @@ int main(void) {
   int window_key = MPI_KEYVAL_INVALID;
   MPI_Win_create_keyval(MPI_WIN_NULL_COPY_FN, on_window_removed, &window_key, NULL);
 
+  open_file();
   for (Integer s = 0;; ++s) {
     Integer mine = enough, any = 0, max = kMax;
     mpi_allreduce_(&mine, &any, &one, &integer, &max, &world, &ierr);
     if (any) break;
     messages(s, world), messages(s, own);
-    operations(s), groups(), generalised(s), fails(own), infos(info);
+    operations(s), groups(), generalised(s), fails(own), infos(info), use_file(s);
     old_types(s, lasting), old_handlers(), old_attributes(own, old_key), window_keys(window_key);
     mpi_comm_get_attr_(&own, &key, &got, &flag, &ierr);
     CHECK(ierr == 0 && flag && got == value);
@@ -416,6 +464,7 @@ int main(void) {
     usleep(1000);
     mpi_barrier_(&world, &ierr);
   }
+  close_file();
   mpi_request_free_(&persistent[0], &ierr), mpi_request_free_(&persistent[1], &ierr);
   mpi_op_free_(&twice_and_add_op, &ierr);
   mpi_comm_free_(&own, &ierr);

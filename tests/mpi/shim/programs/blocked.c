@@ -52,7 +52,6 @@ int main(int argc, char** argv) {
   MPI_Request parts[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
   MPI_Comm served = MPI_COMM_NULL;
   pthread_t server;
-  MPI_File file = MPI_FILE_NULL;
   MPI_Session session = MPI_SESSION_NULL;
   MPI_Message message = MPI_MESSAGE_NULL;
   int unreceived = 0;
@@ -98,11 +97,6 @@ int main(int argc, char** argv) {
     pthread_create(&server, NULL, serve, &served);
   }
   if (!strcmp(thing, "pending")) MPI_Issend(&rank, 1, MPI_INT, right, 2, MPI_COMM_WORLD, &pending);
-  if (!strcmp(thing, "file")) {
-    char path[64] = "/tmp/bsp-shim-blocked-XXXXXX";
-    close(mkstemp(path));
-    MPI_File_open(MPI_COMM_SELF, path, MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &file);
-  }
   if (!strcmp(thing, "session")) MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
   if (!strcmp(thing, "probed")) {
     MPI_Send(&rank, 1, MPI_INT, right, 3, MPI_COMM_WORLD);
@@ -127,11 +121,6 @@ int main(int argc, char** argv) {
       MPI_Start(&persistent);
       MPI_Wait(&persistent, MPI_STATUS_IGNORE);
       CHECK(from_all[0] == s && from_all[1] == 1 + s && persistent != MPI_REQUEST_NULL);
-    }
-    if (file != MPI_FILE_NULL) {
-      MPI_File_write_at(file, 4 * s, &s, 1, MPI_INT, MPI_STATUS_IGNORE);
-      MPI_File_read_at(file, 4 * s, &in, 1, MPI_INT, MPI_STATUS_IGNORE);
-      CHECK(in == s);
     }
     int release = enough, any = 0;
     MPI_Allreduce(&release, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
@@ -172,7 +161,6 @@ int main(int argc, char** argv) {
         MPI_Wait(&pending, MPI_STATUS_IGNORE);
         CHECK(memory == left);
       }
-      if (file != MPI_FILE_NULL) MPI_File_close(&file);
       if (session != MPI_SESSION_NULL) MPI_Session_finalize(&session);
       if (message != MPI_MESSAGE_NULL) {
         MPI_Mrecv(&in, 1, MPI_INT, &message, MPI_STATUS_IGNORE);

@@ -1,0 +1,57 @@
+// MPI's files at a gate (files.cc has the calls).
+//
+// A file is closed when its epoch closes and opened again in the next one, by the same name, with the same view,
+// pointers, atomicity, hints and error handler.
+//
+// Why the program can't notice:
+//  * Every rank is behind the same edge, no thread is inside MPI and no request of a file is pending. Files are closed
+//    only if all ranks agree to close the epoch, every one of a file's ranks has it open and all have started as many
+//    nonblocking collectives: so none is half done.
+//  * MPI never creates, truncates or removes a file then: a reopened file has lost MPI_MODE_CREATE and MPI_MODE_EXCL,
+//    and the shim itself removes a file that is to be deleted on close.
+//  * What a rank has written is with the file system before it stops (MPI_File_sync). No rank of the job writes between
+//    the close and the next epoch.
+//  * A descriptor of the file stays open meanwhile. So the rules for the program's own files hold when the rank moves
+//    (docs/what-moves.md): the file is carried with the rank, or found on a volume that the target mounts too, or the
+//    move is given up and the rank continues where it was.
+//  * Pointers are MPI's to tell. The shared one is read only if the program has used it: some of Open MPI's
+//    implementations can't tell it, and then the file postpones the gate.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "sidecar/shim/handles.h"
+
+namespace bsp::shim {
+
+// --- Notes that the generated wrappers take after success ----------------------------------------------
+
+void note_view(MPI_File handle, MPI_Datatype etype, MPI_Datatype filetype);
+void note_committed(MPI_Datatype copy);
+void note_shared_pointer(MPI_File handle);
+void note_started(MPI_File handle);                  // a nonblocking collective
+void note_split(MPI_File handle, const char* call);  // a split collective; nullptr: it has ended
+
+// --- At a gate -------------------------------------------------------------------------------------------
+
+// Notes which file `file.path` leads to now.
+void note_identity(File& file);
+
+// What prevents a file from being closed now; "" if nothing does.
+std::string file_blocker();
+
+// 0, summed over all ranks, if every file is open on all its ranks and they have started as many collectives.
+std::int64_t share_of_files();
+
+// Collective over all ranks.
+void close_files();
+void reopen_files();
+
+// --- In MPI_Finalize -------------------------------------------------------------------------------------
+
+// Closes the files that the program has left open, if all their ranks have: Open MPI would do so when the session has
+// lost what ROMIO needs for it. Collective over all ranks.
+void close_files_left_open();
+
+}  // namespace bsp::shim

@@ -1,0 +1,150 @@
+// MPI files that stay open while epochs change.
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "tests/mpi/shim/job.h"
+
+namespace bsp::test::open_files {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Directory {
+ public:
+  Directory() {
+    std::string name = (fs::temp_directory_path() / "bsp-shim-files-XXXXXX").string();
+    EXPECT_NE(::mkdtemp(name.data()), nullptr);
+    path_ = name;
+  }
+  ~Directory() { fs::remove_all(path_); }
+  Directory(const Directory&) = delete;
+  Directory& operator=(const Directory&) = delete;
+
+  [[nodiscard]] const fs::path& path() const { return path_; }
+  [[nodiscard]] std::map<std::string, std::string> contents() const {
+    std::map<std::string, std::string> all;
+    for (const auto& entry : fs::directory_iterator(path_)) {
+      std::ifstream file(entry.path(), std::ios::binary);
+      all[entry.path().filename()] = {std::istreambuf_iterator<char>(file), {}};
+    }
+    return all;
+  }
+
+ private:
+  fs::path path_;
+};
+
+// Names of the files that aren't in both, or differ.
+std::vector<std::string> differences(const Directory& a, const Directory& b) {
+  std::vector<std::string> names;
+  auto left = a.contents();
+  for (auto& [name, content] : b.contents())
+    if (auto found = left.find(name); found == left.end() || found->second != content)
+      names.push_back(name);
+    else
+      left.erase(found);
+  for (const auto& [name, content] : left) names.push_back(name);
+  return names;
+}
+
+// Open MPI has two implementations of files, and one of them several of shared pointers.
+struct Case {
+  std::uint32_t ranks;
+  const char* parameter;
+  const char* value;
+};
+
+void PrintTo(const Case& c, std::ostream* out) { *out << c.value << " " << c.ranks; }
+
+class Files : public testing::TestWithParam<Case> {};
+
+std::vector<std::string> arguments(const Directory& directory, const std::string& how) {
+  std::vector<std::string> all{"200", directory.path().string()};
+  if (!how.empty()) all.push_back(how);
+  return all;
+}
+
+// Runs the program with plain Open MPI and through epochs. Names the files that aren't the same in the end, byte for byte.
+void go_through_epochs(std::uint32_t ranks, const std::string& setting, std::vector<std::string>& differing,
+                       const std::string& how = "") {
+  const Directory plain;
+  const Directory moved;
+  std::string command = setting + " " BSP_SOURCE_DIR "/tests/mpi/mpirun.sh " + std::to_string(ranks) +
+                        " " BSP_BINARY_DIR "/bin/shim_files";
+  for (const std::string& argument : arguments(plain, how)) command += " " + argument;
+  ASSERT_EQ(std::system(command.c_str()), 0);
+
+  Job job({.ranks = ranks, .program = "shim_files", .arguments = arguments(moved, how), .environment = {setting}});
+  ASSERT_TRUE(job.reach(3));
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_TRUE(job.turn()) << job.stderr_of(0) << job.stderr_of(1);
+    ASSERT_TRUE(job.reach(job.status(0)["completed"].get<std::uint64_t>() + 2)) << job.stderr_of(0) << job.stderr_of(1);
+  }
+  job.expect_ok();
+  EXPECT_EQ(job.epoch(), 4u);
+  differing = differences(plain, moved);
+}
+
+TEST_P(Files, GoThroughEpochs) {
+  std::vector<std::string> differing;
+  go_through_epochs(GetParam().ranks, std::string("OMPI_MCA_") + GetParam().parameter + "=" + GetParam().value, differing);
+  EXPECT_THAT(differing, testing::IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Shim, Files,
+                         testing::Values(Case{2, "io", "ompio"}, Case{5, "io", "ompio"}, Case{2, "io", "romio341"},
+                                         Case{3, "sharedfp", "lockedfile"}),
+                         [](const auto& tested) { return tested.param.value + std::to_string(tested.param.ranks); });
+
+TEST(Shim, FilesLeftOpenAreClosedByFinalize) {
+  std::vector<std::string> differing;
+  go_through_epochs(2, "OMPI_MCA_io=ompio", differing, "leave");
+  EXPECT_THAT(differing, testing::IsEmpty());
+  // ROMIO alone doesn't close them: it leaves the file that is to be deleted, and hidden ones with shared pointers.
+  go_through_epochs(2, "OMPI_MCA_io=romio341", differing, "leave");
+  EXPECT_THAT(differing, testing::Each(testing::AnyOf(testing::StartsWith("."), "passing")));
+}
+
+// The file system of one pod has lost the file.
+TEST(Shim, FileThatIsGoneInTheNextEpochEndsTheRank) {
+  const Directory directory;
+  const std::vector<std::string> arguments{"1000000", directory.path().string()};
+  Job job({.ranks = 2, .program = "shim_files", .arguments = arguments, .environment = {}});
+  ASSERT_TRUE(job.reach(3));
+  ASSERT_EQ(job.gate(), Job::Gate::kStopped) << job.reasons();
+  const std::string path = directory.path() / "many-1-7";
+  fs::remove(path);
+  job.next_epoch();
+  const int status = job.wait(1);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << status;
+  const std::string message = job.stderr_of(1);
+  EXPECT_TRUE(message.contains("MPI file " + path + " can't be opened again (MPI_ERR_NO_SUCH_FILE")) << message;
+  EXPECT_TRUE(message.contains("keep it on a volume that the pods of all ranks mount")) << message;
+}
+
+// Files that can't be closed at a gate.
+class BlockedFiles : public testing::TestWithParam<std::pair<const char*, const char*>> {};
+
+TEST_P(BlockedFiles, AreNamed) {
+  expect_postponed_until_released("shim_blocked_files", GetParam().first, GetParam().second);
+}
+
+constexpr const char* kReplaced = "an MPI file that was removed, renamed or replaced: /tmp/bsp-shim-blocked-";
+INSTANTIATE_TEST_SUITE_P(
+    Shim, BlockedFiles,
+    testing::Values(
+        std::pair{"split", "an MPI file in a split collective (MPI_File_write_at_all_begin): /tmp/bsp-shim-blocked-"},
+        std::pair{"untold", "an MPI file whose shared pointer Open MPI can't tell: /tmp/bsp-shim-blocked-"},
+        std::pair{"removed", kReplaced}, std::pair{"replaced", kReplaced},
+        std::pair{"forbidden", "an MPI file open with access that its mode no longer permits: /tmp/bsp-shim-blocked-"},
+        std::pair{"half_started", "a communicator, window or file that not all of its ranks have freed or closed"}),
+    [](const auto& tested) { return std::string(tested.param.first); });
+
+}  // namespace
+}  // namespace bsp::test::open_files

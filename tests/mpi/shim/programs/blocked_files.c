@@ -1,0 +1,91 @@
+/* blocked_files SUPERSTEPS THING: has an MPI file open that can't be closed at a gate, until some rank gets SIGUSR1.
+ * Then it runs SUPERSTEPS supersteps more. */
+#include <linux/capability.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "check.h"
+
+static volatile sig_atomic_t enough = 0;
+static void on_signal(int number) { enough = number; }
+
+/* Whether root is bound by the modes of files. */
+static void obey_modes(int obeys) {
+  struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+  struct __user_cap_data_struct sets[2];
+  const unsigned every = 1u << CAP_DAC_OVERRIDE | 1u << CAP_DAC_READ_SEARCH;
+  CHECK(syscall(SYS_capget, &header, sets) == 0);
+  sets[0].effective = obeys ? sets[0].effective & ~every : sets[0].effective | (sets[0].permitted & every);
+  CHECK(syscall(SYS_capset, &header, sets) == 0);
+}
+
+int main(int argc, char** argv) {
+  signal(SIGUSR1, on_signal);
+  const char* thing = argc > 2 ? argv[2] : "";
+  if (!strcmp(thing, "untold")) setenv("OMPI_MCA_sharedfp", "individual", 1);
+  MPI_Init(&argc, &argv);
+  const int n = supersteps(argc, argv);
+  int rank;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  char own[64] = "/tmp/bsp-shim-blocked-XXXXXX", path[64];
+  close(mkstemp(own));
+  strcpy(path, own);
+  const int together = !strcmp(thing, "half_started");
+  if (together) MPI_Bcast(path, sizeof path, MPI_CHAR, 0, MPI_COMM_WORLD);
+
+  MPI_File file;
+  MPI_Request request = MPI_REQUEST_NULL;
+  const MPI_Comm comm = together ? MPI_COMM_WORLD : MPI_COMM_SELF;
+  CHECK(MPI_File_open(comm, path, MPI_MODE_RDWR, MPI_INFO_NULL, &file) == MPI_SUCCESS);
+
+  if (!strcmp(thing, "split")) MPI_File_write_at_all_begin(file, 0, &rank, 1, MPI_INT);
+  if (!strcmp(thing, "untold")) MPI_File_write_shared(file, &rank, 1, MPI_INT, MPI_STATUS_IGNORE);
+  if (!strcmp(thing, "removed")) unlink(path);
+  if (!strcmp(thing, "replaced")) {
+    strcat(path, "-old");
+    rename(own, path);
+    fclose(fopen(own, "w"));
+  }
+  if (!strcmp(thing, "forbidden")) {
+    chmod(path, 0);
+    obey_modes(1);
+  }
+  if (together && rank == 0) MPI_File_iwrite_at_all(file, 0, &rank, 1, MPI_INT, &request);
+
+  for (int s = 0, left_over = -1; left_over != 0; ++s) {
+    int release = enough, any = 0, in = -1;
+    if (left_over == -1 && (!strcmp(thing, "removed") || !strcmp(thing, "replaced"))) {
+      MPI_File_write_at(file, 4 * s, &s, 1, MPI_INT, MPI_STATUS_IGNORE);
+      MPI_File_read_at(file, 4 * s, &in, 1, MPI_INT, MPI_STATUS_IGNORE);
+      CHECK(in == s);
+    }
+    MPI_Allreduce(&release, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    if (left_over > 0) --left_over;
+    if (any && left_over == -1) { /* remove what holds it back */
+      left_over = n;
+      if (!strcmp(thing, "split")) MPI_File_write_at_all_end(file, &rank, MPI_STATUS_IGNORE);
+      if (!strcmp(thing, "forbidden")) {
+        obey_modes(0);
+        chmod(path, 0600);
+      }
+      if (together && rank != 0) MPI_File_iwrite_at_all(file, 4 * rank, &rank, 1, MPI_INT, &request);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+      if (strcmp(thing, "split") != 0 && strcmp(thing, "forbidden") != 0 && !together) MPI_File_close(&file);
+    }
+    edge();
+  }
+  if (file != MPI_FILE_NULL) {
+    int in = -1;
+    if (!strcmp(thing, "split")) {
+      MPI_File_read_at(file, 0, &in, 1, MPI_INT, MPI_STATUS_IGNORE);
+      CHECK(in == rank);
+    }
+    MPI_File_close(&file);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  unlink(own);
+  unlink(path);
+  MPI_Finalize();
+  printf("ok blocked_files %s\n", thing);
+  return 0;
+}
