@@ -120,11 +120,11 @@ class LocalJob:
     """One `bsp-operator local run` in namespace `name`, in the background; removes everything that the test leaves.
 
     `under`: words before the command, as of env(1) or setpriv(1). `spec`: one more line of the manifest. `stamps`: a program's that
-    stamps (stamps.py)."""
+    stamps (stamps.py). `volume`: a directory of this machine, mounted as /data."""
 
     def __init__(self, name, command, ranks=2, mode="Off", alpha=5, backoff=0, image="localhost/bsp-apps:dev", heuristic="Auto",
                  pools="slow=1x0.2,fast=3x0.3", manifest=None, under=(), spec="", annotations=None, record=False,
-                 stamps=None):
+                 stamps=None, volume=None):
         self.namespace = name
         self.store = pathlib.Path("/run/bsp-operator") / name
         self.directory = tempfile.mkdtemp(prefix=f"bsp-e2e-{name}-", dir="/tmp")
@@ -137,7 +137,7 @@ class LocalJob:
         file.write_text(manifest or MANIFEST.format(ranks=ranks, mode=mode, heuristic=heuristic, alpha=alpha,
                                                     backoff=backoff, image=image, spec=spec,
                                                     annotations=json.dumps(annotations or {}),
-                                                    command=json.dumps(command), volumes=self.volumes_of(stamps)))
+                                                    command=json.dumps(command), volumes=self.volumes_of(stamps, volume)))
         with open(self.output, "w") as output:
             self.process = subprocess.Popen(
                 [ON_HOST, *under, OPERATOR, "local", "run", "-f", str(file), "--pools", pools, "-n", name, "--plain",
@@ -145,7 +145,10 @@ class LocalJob:
                 stdout=output, stderr=subprocess.STDOUT)
 
     @staticmethod
-    def volumes_of(stamps):
+    def volumes_of(stamps, volume):
+        if volume:
+            return (f"        volumeMounts: [{{name: data, mountPath: /data}}]\n"
+                    f"      volumes: [{{name: data, hostPath: {{path: {volume}}}}}]\n")
         if not stamps:
             return ""
         app = {"name": "app"}

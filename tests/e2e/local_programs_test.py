@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""Programs that check themselves (programs/) while their ranks move by real CRIU: C's clocks and timers, RMA windows, and Fortran's
-objects."""
+"""Programs that check themselves (programs/) while their ranks move by real CRIU: C's clocks and timers, RMA windows, MPI files, and
+Fortran's objects."""
+import os
+import pathlib
 import re
 import sys
+import tempfile
 import unittest
 
 from local_job import LocalJob
@@ -11,9 +14,9 @@ MOVES = [("0", "fast"), ("1", "fast"), ("0", "slow")]
 
 
 class Programs(unittest.TestCase):
-    def output(self, name, command, moves):
+    def output(self, name, command, moves, volume=None):
         """What rank 0 wrote, with ranks moved meanwhile as (rank, pool)."""
-        with LocalJob(f"e2e-{name}", command, pools="slow=2x0.5,fast=2x0.5") as run:
+        with LocalJob(f"e2e-{name}", command, pools="slow=2x0.5,fast=2x0.5", volume=volume) as run:
             for rank, to in moves:
                 run.wait_for_superstep(3)
                 moved = run.local("migrate", rank, "--to", to, "--wait")
@@ -28,6 +31,17 @@ class Programs(unittest.TestCase):
 
     def test_windows_continue(self):
         self.assertIn("OK windows", self.output("windows", ["moved_windows", "1000"], MOVES))
+
+    def test_files_stay_open(self):
+        """What the ranks write to a volume doesn't depend on moves."""
+        written = []
+        for moves in ([], MOVES):
+            with tempfile.TemporaryDirectory(prefix="bsp-e2e-files-", dir="/tmp") as volume:
+                os.chmod(volume, 0o777)
+                self.assertIn("OK files", self.output("files", ["moved_files", "600", "/data"], moves, volume))
+                written.append({path.name: path.read_bytes() for path in pathlib.Path(volume).iterdir()})
+        self.assertEqual(set(written[0]), {"field", "events"})
+        self.assertTrue(written[0] == written[1])  # not assertEqual, which would print them
 
     def test_fortran_gives_the_same_result(self):
         command = ["moved_fortran", "5000"]

@@ -1,9 +1,11 @@
 # MPI programs that check themselves while their ranks move; images/bundle.sh puts them into the image of the applications.
 add_executable(moved_clocks ${CMAKE_CURRENT_SOURCE_DIR}/programs/moved_clocks.c)
 add_executable(moved_windows ${CMAKE_CURRENT_SOURCE_DIR}/programs/moved_windows.c)
+add_executable(moved_files ${CMAKE_CURRENT_SOURCE_DIR}/programs/moved_files.c)
 add_executable(held_back ${CMAKE_CURRENT_SOURCE_DIR}/programs/held_back.c)
 target_link_libraries(held_back PRIVATE MPI::MPI_C)
 target_link_libraries(moved_windows PRIVATE MPI::MPI_C)
+target_link_libraries(moved_files PRIVATE MPI::MPI_C)
 target_link_libraries(moved_clocks PRIVATE MPI::MPI_C Threads::Threads)
 add_custom_command(OUTPUT ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/moved_fortran
                    COMMAND env OMPI_FC=gfortran mpif90 -O2 -static-libgfortran -J ${CMAKE_CURRENT_BINARY_DIR}
