@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/core/ids.h"
@@ -31,12 +32,14 @@ constexpr bool is_finished(MigrationPhase p) {
   return p == MigrationPhase::kSucceeded || p == MigrationPhase::kRolledBack || p == MigrationPhase::kFailed;
 }
 
+inline constexpr std::string_view kAnyOtherNode = "*";  // as spec.targetNode
+
 struct RankMigrationSpec {
   std::string job;  // BSPJob of the same namespace
   RankId rank;
-  std::string target_set;  // this or target_node
-  std::string target_node;
-  std::uint32_t wave = 0;  // moves with one number share one pause; 0: made by hand
+  std::string target_set;   // this or target_node
+  std::string target_node;  // kAnyOtherNode: of the job's Sets, the rank's own if it can be
+  std::uint32_t wave = 0;   // moves with one number share one pause; 0: made by hand
   double predicted_gain_seconds = 0;
 };
 

@@ -158,10 +158,11 @@ struct Constraint {
   std::string (WaveBuilder::*why_not)(const Candidate&) const;
   bool passes = false;  // a request by hand waits until it passes
 };
+constexpr const char* kNoCapacity = "NoCapacity";
 constexpr Constraint kConstraints[] = {
     {"NoSuchRank", &WaveBuilder::no_such_rank},        {"Superseded", &WaveBuilder::superseded},
     {"NoSuchTarget", &WaveBuilder::no_such_target},    {"AlreadyThere", &WaveBuilder::already_there},
-    {"NoCapacity", &WaveBuilder::no_capacity},         {"NoSuchTarget", &WaveBuilder::set_left_out},
+    {kNoCapacity, &WaveBuilder::no_capacity},          {"NoSuchTarget", &WaveBuilder::set_left_out},
     {"MoveLimit", &WaveBuilder::too_many_moves, true},
 };
 
@@ -179,12 +180,12 @@ Begun begin_wave(const Observed& o, const std::vector<MoveRequest>& requests, cr
       builder.add(candidate);
       continue;
     }
-    if (request.away) {
-      if (begun.stuck.empty() && !why_not->passes)
-        begun.stuck = std::format("rank {}: {}", request.rank, (builder.*why_not->why_not)(candidate));
-      continue;
-    }
-    auto& answers = why_not->passes && !request.migration.empty() ? begun.waiting : begun.refused;
+    // A rank that has to leave its node goes as soon as there is a slot.
+    const bool waits = why_not->passes || (request.away && why_not->reason == kNoCapacity);
+    if (request.away && begun.stuck.empty() && !why_not->passes)
+      begun.stuck = std::format("rank {}: {}", request.rank, (builder.*why_not->why_not)(candidate));
+    if (request.away && request.migration.empty()) continue;
+    auto& answers = waits && !request.migration.empty() ? begun.waiting : begun.refused;
     answers.push_back({request.migration, why_not->reason, (builder.*why_not->why_not)(candidate)});
   }
   migrate::Wave wave;

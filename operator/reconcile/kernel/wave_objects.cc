@@ -28,26 +28,15 @@ std::vector<MoveRequest> waiting_requests(const Observed& o) {
   for (const crds::RankMigration& m : o.migrations) {
     if (m.status.phase != Phase::kPending || m.status.wave != 0 || m.spec.wave != 0) continue;
     if (m.metadata.deletion_timestamp != Time{}) continue;
-    requests.push_back({m.metadata.name, m.spec.rank.value, m.spec.target_set, m.spec.target_node});
+    const bool away = m.spec.target_node == crds::kAnyOtherNode;
+    requests.push_back({.migration = m.metadata.name,
+                        .rank = m.spec.rank.value,
+                        .set = m.spec.target_set,
+                        .node = away ? "" : m.spec.target_node,
+                        .away = away});
   }
   return requests;
 }
-
-namespace {
-
-// Of the rank's own Set if it can be. "": there is none now.
-std::string any_other_node(const crds::RankPlace& place, const Observed& o) {
-  std::string other;
-  for (const observe::NodeFacts& node : o.nodes) {
-    if (node.cordoned || node.name == place.node || node.slots <= node.taken) continue;
-    if (!std::ranges::contains(o.job.status.epoch->sets, node.set)) continue;
-    if (node.set == place.set) return node.name;
-    if (other.empty()) other = node.name;
-  }
-  return other;
-}
-
-}  // namespace
 
 std::vector<crds::RankMigration> asked_on_pods(const Observed& o) {
   std::vector<crds::RankMigration> out;
@@ -68,10 +57,10 @@ std::vector<crds::RankMigration> asked_on_pods(const Observed& o) {
     m.metadata.owner_references = owner_reference(o.job);
     m.spec.job = o.job.metadata.name;
     m.spec.rank = place.rank;
-    if (to != "*")
+    if (to == crds::kAnyOtherNode)
+      m.spec.target_node = to;
+    else
       m.spec.target_set = to.substr(0, 63);
-    else if (m.spec.target_node = any_other_node(place, o); m.spec.target_node.empty())
-      continue;
     out.push_back(std::move(m));
   }
   return out;

@@ -90,7 +90,7 @@ namespace {
 // A person named the node; the cost model only relies on the capacity of a Set.
 bool wants_its_node(const std::string& migration, const Observed& o) {
   return std::ranges::any_of(o.migrations, [&](const crds::RankMigration& m) {
-    return m.metadata.name == migration && !m.spec.target_node.empty();
+    return m.metadata.name == migration && !m.spec.target_node.empty() && m.spec.target_node != crds::kAnyOtherNode;
   });
 }
 }  // namespace

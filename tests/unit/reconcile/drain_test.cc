@@ -71,6 +71,24 @@ TEST(Drain, AnAnnotationOnAPodMovesItsRank) {
   }
 }
 
+TEST(Drain, ARankThatIsAskedToLeaveItsNodeGoesAsSoonAsASlotIsFree) {
+  World w({.ranks = 2, .slow = 2, .fast = 0});
+  w.job.spec.sets.names = {"slow"};
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+  annotate(w, 1, "*");
+  ASSERT_TRUE(w.run_until([&] { return w.migrations.size() == 1; })) << w.trace;
+  for (int i = 0; i < 50; ++i) w.tick();
+  const crds::RankMigration& m = w.migrations.begin()->second;
+  EXPECT_EQ(m.status.phase, crds::MigrationPhase::kPending);
+  EXPECT_EQ(m.status.reason, "NoCapacity");
+  EXPECT_EQ(m.status.message, "no other node of the job's Sets has a free slot");
+  EXPECT_FALSE(is_draining(w)) << "its node stays";
+  EXPECT_EQ(w.unrest(), "") << "said once";
+  w.nodes.push_back({.name = "slow-9", .set = "slow"});
+  ASSERT_TRUE(w.run_until([&] { return w.job.status.ranks[1].node == "slow-9"; })) << w.trace;
+  EXPECT_EQ(w.migrations.size(), 1u);
+}
+
 TEST(Drain, AnAnnotationThatCannotBeFollowedIsAnswered) {
   World w({.ranks = 1, .slow = 1, .fast = 1});
   ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
