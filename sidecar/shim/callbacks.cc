@@ -133,8 +133,7 @@ int make_real_in_fortran(const Errhandler& handler, MPI_Errhandler* made) {
 }
 
 int make_real(const Errhandler& handler, MPI_Errhandler* made) {
-  if (handler.fortran && handler.of == Errhandler::Of::kSession)
-    return make_real_in_fortran(handler, made);
+  if (handler.fortran && handler.of == Errhandler::Of::kSession) return make_real_in_fortran(handler, made);
   switch (handler.of) {
     case Errhandler::Of::kComm:
       return real.Comm_create_errhandler(

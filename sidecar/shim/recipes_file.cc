@@ -180,9 +180,9 @@ std::string unreachable(const File& file) {
   now.path = file.path;
   note_identity(now);
   if (now.identity == FileIdentity{} || now.identity != file.identity) return "that was removed, renamed or replaced";
-  const int mode = is_opened_for(file, MPI_MODE_RDONLY)                             ? R_OK
-                   : is_opened_for(file, MPI_MODE_WRONLY | MPI_MODE_SEQUENTIAL)     ? W_OK
-                                                                                    : R_OK | W_OK;
+  const int mode = is_opened_for(file, MPI_MODE_RDONLY)                         ? R_OK
+                   : is_opened_for(file, MPI_MODE_WRONLY | MPI_MODE_SEQUENTIAL) ? W_OK
+                                                                                : R_OK | W_OK;
   if (::faccessat(AT_FDCWD, file.path.c_str(), mode, AT_EACCESS) == 0) return "";
   return "open with access that its mode no longer permits";
 }

@@ -64,7 +64,8 @@ int main(int argc, char** argv) {
     MPI_Barrier(MPI_COMM_WORLD);
 
     long there[2] = {-1, -1}, before = -1;
-    MPI_File_read_at(whole, (s % kBlocks * kCells * ranks + right) * (MPI_Offset)sizeof(long), &there[0], 1, MPI_LONG, MPI_STATUS_IGNORE);
+    MPI_File_read_at(whole, (s % kBlocks * kCells * ranks + right) * (MPI_Offset)sizeof(long), &there[0], 1, MPI_LONG,
+                     MPI_STATUS_IGNORE);
     expect(there[0], value(s, right, 0), "a cell", s);
     MPI_File_read_at(events, s * ranks + right, &there[1], 1, MPI_LONG, MPI_STATUS_IGNORE);
     expect(there[1], value(s, right, 0), "an event", s);

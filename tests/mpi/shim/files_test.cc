@@ -93,7 +93,8 @@ void go_through_epochs(std::uint32_t ranks, const std::string& setting, std::vec
 
 TEST_P(Files, GoThroughEpochs) {
   std::vector<std::string> differing;
-  go_through_epochs(GetParam().ranks, std::string("OMPI_MCA_") + GetParam().parameter + "=" + GetParam().value, differing);
+  go_through_epochs(GetParam().ranks, std::string("OMPI_MCA_") + GetParam().parameter + "=" + GetParam().value,
+                    differing);
   EXPECT_THAT(differing, testing::IsEmpty());
 }
 
