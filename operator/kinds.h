@@ -14,6 +14,8 @@ inline const kube::Kind kSecret{"v1", "Secret"};
 inline const kube::Kind kConfigMap{"v1", "ConfigMap"};
 inline const kube::Kind kNetworkPolicy{"networking.k8s.io/v1", "NetworkPolicy"};
 inline const kube::Kind kDisruptionBudget{"policy/v1", "PodDisruptionBudget"};
+inline const kube::Kind kValidatingWebhookConfiguration{"admissionregistration.k8s.io/v1",
+                                                        "ValidatingWebhookConfiguration"};
 inline const kube::Kind kWorkload{"kueue.x-k8s.io/v1beta2", "Workload"};  // Kueue's
 inline const kube::Kind kEvent{"events.k8s.io/v1", "Event"};
 inline const kube::Kind kBspJob{std::string(names::kApiVersion), std::string(names::kBspJobKind)};

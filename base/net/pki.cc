@@ -45,8 +45,11 @@ Result<Certificate> read_certificate(std::string_view pem) {
   return certificate;
 }
 
-bool is_name(std::string_view text) {
-  return !text.empty() && text.size() <= 64 &&
+constexpr std::size_t kNameBytes = 64;      // X.509's ub-common-name
+constexpr std::size_t kDnsNameBytes = 253;  // RFC 1035
+
+bool is_name(std::string_view text, std::size_t most = kNameBytes) {
+  return !text.empty() && text.size() <= most &&
          text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:") ==
              std::string_view::npos;
 }
@@ -144,7 +147,8 @@ Result<PemPair> issue_certificate(const PemPair& ca, const CertificateRequest& r
 
   std::string names;
   auto add_name = [&](const char* kind, const std::string& name) -> Result<void> {
-    if (!is_name(name)) return fail(ErrorCode::kInvalid, std::format("\"{}\" can't be a certificate's name", name));
+    if (!is_name(name, kDnsNameBytes))
+      return fail(ErrorCode::kInvalid, std::format("\"{}\" can't be a certificate's name", name));
     names += std::format("{}{}:{}", names.empty() ? "" : ",", kind, name);
     return {};
   };
@@ -163,6 +167,13 @@ Result<PemPair> issue_certificate(const PemPair& ca, const CertificateRequest& r
             X509_sign(self, issuer_key.get(), digest_for(issuer_key.get())) > 0;
   if (!ok) return openssl_failed("issuing a certificate");
   return to_pem(self, key.get());
+}
+
+bool is_signed_by(std::string_view certificate_pem, std::string_view ca_pem) {
+  const auto certificate = read_certificate(certificate_pem), ca = read_certificate(ca_pem);
+  const bool is = certificate && ca && X509_verify(certificate->get(), X509_get0_pubkey(ca->get())) == 1;
+  ERR_clear_error();
+  return is;
 }
 
 Result<Time> not_after(std::string_view certificate_pem) {

@@ -40,6 +40,9 @@ Result<std::string> new_seed();
 // A new key, with a certificate signed by `ca`. It must not outlive the CA.
 Result<PemPair> issue_certificate(const PemPair& ca, const CertificateRequest& request);
 
+// Whether the first CA in a PEM text has signed the certificate; whatever its dates.
+bool is_signed_by(std::string_view certificate_pem, std::string_view ca_pem);
+
 // When the first certificate in a PEM text expires.
 Result<Time> not_after(std::string_view certificate_pem);
 

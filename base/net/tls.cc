@@ -229,6 +229,7 @@ Result<void> TlsSocket::begin() {
     SSL_set_connect_state(ssl_.get());
   else
     SSL_set_accept_state(ssl_.get());
+  if (role_ == TlsRole::kServerOfAnyone) SSL_set_verify(ssl_.get(), SSL_VERIFY_NONE, nullptr);
   return {};
 }
 

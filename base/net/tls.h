@@ -53,7 +53,8 @@ class TlsContext {
   std::shared_ptr<Held> held_;
 };
 
-enum class TlsRole { kClient, kServer };
+// kServerOfAnyone asks its clients for no certificate: they know whom they talk to, and it does not.
+enum class TlsRole { kClient, kServer, kServerOfAnyone };
 
 class TlsSocket {
  public:

@@ -51,6 +51,8 @@ Result<std::unique_ptr<kube::ApiClient>> client_with(const kube::Config& config,
   return kube::ApiClient::create(config, std::move(options));
 }
 
+std::string authority_name(const Options& options) { return options.lease.name + "-authority"; }
+
 std::string tail_of(kube::ApiClient& client, const std::string& name_space, const std::string& pod) {
   const auto log = client.pod_log(name_space, pod, {.container = std::string(names::kAppContainer)});
   if (log) return *log;
@@ -93,13 +95,20 @@ Result<void> Controller::open() {
   auto listen = [&](const std::string& address, auto pages,
                     const EndpointLimits& limits = {}) -> Result<std::unique_ptr<Endpoints>> {
     if (address.empty()) return nullptr;
-    return Endpoints::open(address, std::move(pages), limits);
+    return Endpoints::open(address, {.pages = std::move(pages)}, limits);
   };
   using Pages = std::map<std::string, std::function<Page()>>;
   BSP_TRY(health_, listen(options_.health_address, Pages{{"/healthz", [] { return Page{200, "ok\n"}; }},
                                                          {"/readyz", [this] { return readiness(); }}}));
   BSP_TRY(metrics_, listen(options_.metrics_address, Pages{{"/metrics", [this] { return metrics(); }}},
                            {.fresh = kMetricsFresh}));
+  if (!options_.evictions_address.empty()) {
+    BSP_TRY(evictions_, EvictionWebhook::open(config_, {.address = options_.evictions_address,
+                                                        .name = options_.lease.name + "-evictions",
+                                                        .own_name_space = own_name_space(),
+                                                        .seed_name = authority_name(options_),
+                                                        .name_space = options_.name_space}));
+  }
   if (!options_.leader_elect) {
     BSP_TRY(auto term, begin_term());
     const std::lock_guard lock(mutex_);
@@ -123,8 +132,13 @@ Controller::~Controller() {
   }
   election.reset();  // ends the term first, then releases the Lease
   end_term();
+  evictions_.reset();
   health_.reset();
   metrics_.reset();
+}
+
+std::string Controller::own_name_space() const {
+  return options_.lease.name_space.empty() ? config_.name_space : options_.lease.name_space;
 }
 
 void Controller::lead(bool leads) {
@@ -165,7 +179,7 @@ Result<reconcile::ExchangePlace> Controller::exchange_place() const {
 Result<std::unique_ptr<Controller::Term>> Controller::begin_term() {
   auto term = std::make_unique<Term>();
   BSP_TRY(reconcile::ExchangePlace exchange, exchange_place());
-  const std::string own = options_.lease.name_space.empty() ? config_.name_space : options_.lease.name_space;
+  const std::string own = own_name_space();
   std::optional<reconcile::OperatorPods> isolated;
   if (!options_.isolate_jobs.empty()) isolated = {own, options_.isolate_jobs};
   BSP_TRY(term->client, client_with(config_));
@@ -188,7 +202,7 @@ Result<std::unique_ptr<Controller::Term>> Controller::begin_term() {
           .job_limits = {.start = std::chrono::seconds(options_.start_timeout_seconds), .restart = 10s},
           .reservations_name_space = own,
           .reservations_name = options_.lease.name + "-reservations",
-          .authority_name = options_.lease.name + "-authority",
+          .authority_name = authority_name(options_),
           .exchange = std::move(exchange),
           .caps = options_.caps,
           .kueue = options_.kueue,

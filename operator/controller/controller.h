@@ -12,6 +12,7 @@
 
 #include "base/net/tls.h"
 #include "operator/controller/endpoints.h"
+#include "operator/controller/eviction_webhook.h"
 #include "operator/controller/metrics.h"
 #include "operator/controller/options.h"
 #include "operator/kube/api_client.h"
@@ -40,6 +41,7 @@ class Controller {
   };
   Controller(Options options, kube::Config config) : options_(std::move(options)), config_(std::move(config)) {}
   Result<void> open();
+  [[nodiscard]] std::string own_name_space() const;
   Result<reconcile::ExchangePlace> exchange_place() const;
   void lead(bool leads);
   Result<std::unique_ptr<Term>> begin_term();
@@ -53,6 +55,7 @@ class Controller {
   std::unique_ptr<kube::ApiClient> lease_client_;
   std::unique_ptr<kube::LeaderElection> election_;
   std::unique_ptr<Endpoints> metrics_, health_;
+  std::unique_ptr<EvictionWebhook> evictions_;
 };
 
 }  // namespace bsp::controller

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <format>
-#include <optional>
 #include <thread>
 #include <utility>
 
@@ -14,6 +13,8 @@
 #include "base/core/log.h"
 #include "base/net/address.h"
 #include "base/net/loop.h"
+#include "operator/controller/client_stream.h"
+#include "operator/controller/http_head.h"
 
 namespace bsp::controller {
 
@@ -29,40 +30,12 @@ std::string client_of(const net::Address& address) {
   return text.substr(0, text.rfind(':'));
 }
 
-const char* reason_of(int status) {
-  switch (status) {
-    case 200:
-      return "OK";
-    case 400:
-      return "Bad Request";
-    case 404:
-      return "Not Found";
-    case 405:
-      return "Method Not Allowed";
-    case 431:
-      return "Request Header Fields Too Large";
-    case 500:
-      return "Internal Server Error";
-    default:
-      return "Service Unavailable";
-  }
-}
-
-std::string response(const Page& page, bool with_body) {
-  std::string text = std::format(
-      "HTTP/1.1 {} {}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: {}\r\n"
-      "Connection: close\r\n\r\n",
-      page.status, reason_of(page.status), page.text.size());
-  if (with_body) text += page.text;
-  return text;
-}
-
 }  // namespace
 
 class Endpoints::Server {
  public:
-  Server(std::map<std::string, std::function<Page()>> pages, const EndpointLimits& limits, Fd listener)
-      : pages_(std::move(pages)), limits_(limits), listener_(std::move(listener)) {
+  Server(Served served, const EndpointLimits& limits, Fd listener)
+      : served_(std::move(served)), limits_(limits), listener_(std::move(listener)) {
     loop_.watch(listener_.get(), EPOLLIN, [this](auto) { accept_all(); });
     thread_ = std::thread([this] {
       const ChecksThrow here;  // a page that fails mustn't end the process
@@ -77,8 +50,10 @@ class Endpoints::Server {
   Server& operator=(const Server&) = delete;
 
  private:
+  using State = ClientStream::State;
   struct Connection {
-    Fd socket;
+    Connection(ClientStream of_client, std::string name) : stream(std::move(of_client)), client(std::move(name)) {}
+    ClientStream stream;
     std::string client;
     std::uint64_t number = 0;  // lower is older
     std::string in, out;
@@ -126,12 +101,10 @@ class Endpoints::Server {
   }
 
   void take(Fd socket, std::string client) {
-    auto connection = std::make_unique<Connection>();
-    connection->socket = std::move(socket);
-    connection->client = std::move(client);
+    auto connection = std::make_unique<Connection>(ClientStream(std::move(socket), served_.tls), std::move(client));
     const std::uint64_t number = connection->number = next_++;
     connection->deadline = loop_.after(limits_.time, [this, number] { drop(number); });
-    loop_.watch(connection->socket.get(), EPOLLIN, [this, number](auto) { serve(number); });
+    loop_.watch(connection->stream.fd(), EPOLLIN, [this, number](auto) { serve(number); });
     connections_.emplace(number, std::move(connection));
   }
 
@@ -139,7 +112,7 @@ class Endpoints::Server {
     const auto it = connections_.find(number);
     if (it == connections_.end()) return;
     loop_.cancel(it->second->deadline);
-    loop_.unwatch(it->second->socket.get());
+    loop_.unwatch(it->second->stream.fd());
     connections_.erase(it);
   }
 
@@ -147,58 +120,61 @@ class Endpoints::Server {
     const auto it = connections_.find(number);
     if (it == connections_.end()) return;
     Connection& connection = *it->second;
-    if (!(connection.out.empty() ? read(connection) : write(connection))) drop(number);
-  }
-
-  // False if the connection has ended.
-  bool read(Connection& connection) {
-    char buffer[4096];
-    const ssize_t n = ::recv(connection.socket.get(), buffer, sizeof buffer, 0);
-    if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
-    if (n == 0) return false;
-    if (connection.answered) return true;
-    connection.in.append(buffer, static_cast<std::size_t>(n));
-    const bool whole = connection.in.contains("\r\n\r\n");
-    if (!whole && connection.in.size() <= limits_.request) return true;
-    connection.out =
-        whole ? answer(connection.in)
-              : response({431, std::format("request too large; the limit is {} bytes\n", limits_.request)}, true);
-    connection.in.clear();
-    return write(connection);
-  }
-
-  bool write(Connection& connection) {
-    while (!connection.out.empty()) {
-      const ssize_t n = ::send(connection.socket.get(), connection.out.data(), connection.out.size(), MSG_NOSIGNAL);
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-        loop_.change(connection.socket.get(), EPOLLOUT);
-        return true;
-      }
-      if (n < 0) return false;
-      connection.out.erase(0, static_cast<std::size_t>(n));
+    for (State state = State::kGoesOn; state == State::kGoesOn;) {
+      state = connection.out.empty() ? read(connection) : write(connection);
+      if (state == State::kEnded) return drop(number);
+      // One that has its answer is not listened to for longer than others wait.
+      const bool once = connection.answered && connection.out.empty();
+      if (state != State::kGoesOn || once)
+        loop_.change(connection.stream.fd(), state == State::kWritable ? EPOLLOUT : EPOLLIN);
+      if (once) return;
     }
-    connection.answered = true;
-    loop_.change(connection.socket.get(), EPOLLIN);
-    return ::shutdown(connection.socket.get(), SHUT_WR) == 0;
   }
 
-  std::string answer(std::string_view request) {
-    const std::string_view line = request.substr(0, request.find("\r\n"));
-    const std::size_t method_end = line.find(' '), path_end = line.find(' ', method_end + 1);
-    if (method_end == std::string_view::npos || path_end == std::string_view::npos ||
-        !line.substr(path_end + 1).starts_with("HTTP/1."))
-      return response({400, "not an HTTP/1 request\n"}, true);
-    const std::string_view method = line.substr(0, method_end);
-    if (method != "GET" && method != "HEAD") return response({405, "only GET and HEAD\n"}, true);
-    std::string_view path = line.substr(method_end + 1, path_end - method_end - 1);
-    path = path.substr(0, path.find('?'));
-    return response(page_at(std::string(path)), method == "GET");
+  State read(Connection& connection) {
+    const State state = connection.stream.read(connection.in);
+    if (state == State::kEnded) return state;
+    if (connection.answered) {
+      connection.in.clear();
+      return state;
+    }
+    if (!is_whole(connection.in)) {
+      if (connection.in.size() <= limits_.request) return state;
+      connection.out =
+          response({431, std::format("request too large; the limit is {} bytes\n", limits_.request)}, true);
+    } else if (const auto head = parse_head(connection.in, limits_.body); !head) {
+      connection.out = response(head.error(), true);
+    } else if (served_.post) {
+      if (connection.in.size() < head->size + head->body) return state;
+      connection.out = answer_post(*head, connection.in);
+    } else {
+      connection.out = answer(*head);
+    }
+    connection.in.clear();
+    return State::kGoesOn;
+  }
+
+  State write(Connection& connection) {
+    const State state = connection.stream.write(connection.out);
+    if (state == State::kEnded || !connection.out.empty()) return state;
+    connection.answered = true;
+    return connection.stream.end_write() ? State::kGoesOn : State::kEnded;
+  }
+
+  std::string answer(const HttpHead& head) {
+    if (head.method != "GET" && head.method != "HEAD") return response({405, "only GET and HEAD\n"}, true);
+    return response(page_at(head.path), head.method == "GET");
+  }
+
+  std::string answer_post(const HttpHead& head, const std::string& request) {
+    if (head.method != "POST") return response({405, "only POST\n"}, true);
+    const auto page = guarded([&] { return served_.post(head.path, request.substr(head.size, head.body)); });
+    return response(page ? *page : Page{500, page.error().message + "\n"}, true);
   }
 
   Page page_at(const std::string& path) {
-    const auto page = pages_.find(path);
-    if (page == pages_.end()) return {404, "no such page\n"};
+    const auto page = served_.pages.find(path);
+    if (page == served_.pages.end()) return {404, "no such page\n"};
     const auto now = steady_clock::now();
     const auto made = made_.find(path);
     if (made != made_.end() && now < made->second.at + limits_.fresh) return made->second.page;
@@ -209,7 +185,7 @@ class Endpoints::Server {
     return fresh;
   }
 
-  const std::map<std::string, std::function<Page()>> pages_;
+  const Served served_;
   const EndpointLimits limits_;
   const Fd listener_;
   std::map<std::string, Made> made_;
@@ -222,13 +198,12 @@ class Endpoints::Server {
 Endpoints::Endpoints(std::unique_ptr<Server> server) : server_(std::move(server)) {}
 Endpoints::~Endpoints() = default;
 
-Result<std::unique_ptr<Endpoints>> Endpoints::open(const std::string& address,
-                                                   std::map<std::string, std::function<Page()>> pages,
+Result<std::unique_ptr<Endpoints>> Endpoints::open(const std::string& address, Served served,
                                                    const EndpointLimits& limits) {
   BSP_TRY(const net::Address at, net::parse_address(address));
   BSP_TRY(Fd listener, net::listen_on(at));
   return std::unique_ptr<Endpoints>(
-      new Endpoints(std::make_unique<Server>(std::move(pages), limits, std::move(listener))));
+      new Endpoints(std::make_unique<Server>(std::move(served), limits, std::move(listener))));
 }
 
 }  // namespace bsp::controller

@@ -122,6 +122,11 @@ Result<Options> parse_options(std::span<const std::string> words) {
   command.option("--health-address", "IP:PORT",
                  std::format("address of /healthz and /readyz; 0 for none (default: {})", o.health_address),
                  address(o.health_address));
+  command.option(
+      "--evictions-address", "IP:PORT",
+      "address of the webhook that answers an eviction of a rank's pod by moving the rank; its Service and its "
+      "ValidatingWebhookConfiguration are called as the Lease, with -evictions behind (default: 0, none)",
+      address(o.evictions_address));
   command.option("--workers", "N", std::format("number of jobs reconciled at once (default: {})", o.workers),
                  cli::number(o.workers, 1u, 64u));
   command.text("--record-directory", "DIR",
@@ -179,9 +184,14 @@ Result<Options> parse_options(std::span<const std::string> words) {
                o.pods.user_namespace);
   BSP_CHECK_OK(command.parse(words));
   if (o.name_space == "all") o.name_space.clear();
-  if (!o.metrics_address.empty() && o.metrics_address == o.health_address)
-    return command.wrong(std::format("--metrics-address and --health-address are both {}; give them different ports",
-                                     o.metrics_address));
+  const std::pair<const char*, const std::string&> ports[] = {{"--metrics-address", o.metrics_address},
+                                                              {"--evictions-address", o.evictions_address},
+                                                              {"--health-address", o.health_address}};
+  for (auto a = std::begin(ports); a != std::end(ports); ++a)
+    for (auto b = std::next(a); b != std::end(ports); ++b)
+      if (!a->second.empty() && a->second == b->second)
+        return command.wrong(
+            std::format("{} and {} are both {}; give them different ports", a->first, b->first, a->second));
   if (const auto good = check_exchange(o); !good) return command.wrong(good.error().message);
   return o;
 }

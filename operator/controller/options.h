@@ -34,6 +34,7 @@ struct Options {
   kube::LeaderOptions lease;    // namespace "": that of the configuration
   std::string metrics_address;  // "": none, because metrics name every tenant's jobs
   std::string health_address = "0.0.0.0:8081";
+  std::string evictions_address;  // "": evictions are not answered here
   unsigned workers = 4;
   std::string record_directory;  // a file of rescheduling calls per job; "": none
   reconcile::PodOptions pods{.scheduled = true, .user_namespace = true};

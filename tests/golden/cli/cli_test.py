@@ -25,7 +25,7 @@ users: [{name: none, user: {}}]
 # Every option of every command, as --help must list it.
 OPTIONS = {
     "controller": "--kubeconfig --context -n --namespace --leader-elect --lease-namespace --lease-name --metrics-address"
-                  " --health-address --workers --record-directory --runtime-image --runtime-pull-policy --runtime-delivery"
+                  " --health-address --evictions-address --workers --record-directory --runtime-image --runtime-pull-policy --runtime-delivery"
                   " --max-moves --max-moves-per-set --kueue --start-timeout --target-timeout --exchange --exchange-members"
                   " --exchange-listen --exchange-tls --isolate-jobs --user-namespaces",
     "submit": "-f --filename --kubeconfig --context -n --namespace --wait --timeout --delete",

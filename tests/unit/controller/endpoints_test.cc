@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "http_get.h"
+#include "https_post.h"
 #include "tests/unit/kube/world.h"
 
 namespace bsp::controller {
@@ -19,13 +20,16 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 // Another program may take the port in between.
-std::unique_ptr<Endpoints> open_somewhere(int& port, const std::map<std::string, std::function<Page()>>& pages,
-                                          const EndpointLimits& limits = {}) {
+std::unique_ptr<Endpoints> open_served(int& port, const Served& served, const EndpointLimits& limits = {}) {
   for (int tries = 0; tries < 20; ++tries) {
     port = free_port();
-    if (auto open = Endpoints::open(std::format("127.0.0.1:{}", port), pages, limits)) return std::move(*open);
+    if (auto open = Endpoints::open(std::format("127.0.0.1:{}", port), served, limits)) return std::move(*open);
   }
   return nullptr;
+}
+std::unique_ptr<Endpoints> open_somewhere(int& port, const std::map<std::string, std::function<Page()>>& pages,
+                                          const EndpointLimits& limits = {}) {
+  return open_served(port, {.pages = pages}, limits);
 }
 
 TEST(Endpoints, AnswerWhatThePagesSay) {
@@ -176,6 +180,63 @@ TEST(Endpoints, APageThatIsFreshIsNotMadeAgain) {
                              {.fresh = std::chrono::hours(1)});
   ASSERT_TRUE(open);
   for (int i = 0; i < 20; ++i) EXPECT_THAT(http_get(port, "/metrics"), EndsWith("\n1\n"));
+}
+
+// Over TLS, and every POST is answered with what it says.
+std::unique_ptr<Endpoints> open_echo(int& port, const EndpointLimits& limits = {.body = 1 << 20}) {
+  const net::PemPair& server = kube_test::Pki::get().server;
+  const auto tls = net::TlsContext::create({kube_test::Pki::get().ca.certificate, server.certificate, server.key});
+  const auto echo = [](const std::string& path, const std::string& body) {
+    if (path == "/thrown") throw std::runtime_error("no number");
+    return Page{200, path + " " + body, "application/json"};
+  };
+  return open_served(port, {.post = echo, .tls = *tls}, limits);
+}
+const std::string& trusted() { return kube_test::Pki::get().ca.certificate; }
+
+TEST(Endpoints, TakePostsOverTls) {
+  int port = 0;
+  const auto open = open_echo(port);
+  ASSERT_TRUE(open);
+  EXPECT_THAT(https_post(port, trusted(), "/x", "hello"),
+              AllOf(StartsWith("HTTP/1.1 200"), HasSubstr("Content-Type: application/json"), EndsWith("/x hello")));
+  EXPECT_THAT(https_post(port, trusted(), "/x", ""), EndsWith("/x "));
+  const std::string large(900'000, 'y');
+  EXPECT_THAT(https_post(port, trusted(), "/x", large), EndsWith(large)) << "more than a record or a socket's buffer";
+  EXPECT_THAT(https_say(port, trusted(), {"POST /x HTT", "P/1.1\r\ncontent-LENGTH:  6 \r\n", "\r", "\nabc", "def"}),
+              EndsWith("/x abcdef"));
+  EXPECT_EQ(https_post(port, kube_test::Pki::get().other_ca.certificate, "/x", "hello"), "") << "not who it should be";
+  EXPECT_THAT(https_post(port, trusted(), "/thrown", "hello"),
+              AllOf(StartsWith("HTTP/1.1 500"), EndsWith("no number\n")));
+}
+
+TEST(Endpoints, RefuseWhatIsNoPost) {
+  int port = 0;
+  const auto open = open_echo(port, {.body = 1000});
+  ASSERT_TRUE(open);
+  const auto ask = [&](const std::string& head) { return https_say(port, trusted(), {head + "\r\n\r\n"}); };
+  EXPECT_THAT(ask("GET /x HTTP/1.1"), StartsWith("HTTP/1.1 405"));
+  EXPECT_THAT(ask("POST /x HTTP/1.1\r\nContent-Length: 1001"),
+              AllOf(StartsWith("HTTP/1.1 413"), EndsWith("1000 bytes\n")));
+  EXPECT_THAT(ask("POST /x HTTP/1.1\r\nTransfer-Encoding: chunked"), StartsWith("HTTP/1.1 411"));
+  for (const char* length : {"", "-1", "1x", "0x10", "99999999999999999999999", "5\r\nContent-Length: 6"})
+    EXPECT_THAT(ask(std::format("POST /x HTTP/1.1\r\nContent-Length: {}", length)), StartsWith("HTTP/1.1 400"))
+        << length;
+  EXPECT_THAT(ask("POST /x HTTP/1.1\r\nContent-Length"), StartsWith("HTTP/1.1 400"));
+  EXPECT_THAT(ask("POST /" + std::string(20'000, 'x')), StartsWith("HTTP/1.1 431"));
+  EXPECT_EQ(http_get(port, "/x"), "") << "no TLS";
+  EXPECT_THAT(https_post(port, trusted(), "/x", "still"), EndsWith("still"));
+}
+
+TEST(Endpoints, AClientThatStopsInTheMiddleOfTlsIsGivenUp) {
+  int port = 0;
+  const auto open = open_echo(port, {.time = std::chrono::milliseconds(300)});
+  ASSERT_TRUE(open);
+  const Fd silent = connect_from(2, port), half = connect_from(2, port);
+  say(half, "\x16\x03\x01\x02");
+  EXPECT_EQ(rest_of(silent), "");
+  EXPECT_EQ(rest_of(half), "");
+  EXPECT_EQ(https_say(port, trusted(), {"POST /x HTTP/1.1\r\nContent-Le"}), "");
 }
 
 // The Lease is renewed by calls like this one: were they brought by the thread that makes pages, whoever may ask for a

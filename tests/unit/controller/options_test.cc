@@ -35,6 +35,7 @@ TEST(Options, EachIsTakenInBothForms) {
                                      "--metrics-address=:9000",
                                      "--health-address",
                                      "0",
+                                     "--evictions-address=:9443",
                                      "--workers=2",
                                      "--runtime-image",
                                      "registry.example/bsp-runtime:1",
@@ -65,6 +66,7 @@ TEST(Options, EachIsTakenInBothForms) {
   EXPECT_TRUE(o->leader_elect);
   EXPECT_EQ(o->metrics_address, "0.0.0.0:9000");
   EXPECT_EQ(o->health_address, "");
+  EXPECT_EQ(o->evictions_address, "0.0.0.0:9443");
   EXPECT_EQ(o->workers, 2u);
   EXPECT_EQ(o->pods.runtime_image, "registry.example/bsp-runtime:1");
   EXPECT_EQ(o->pods.pull_policy, "Always");
@@ -96,6 +98,8 @@ TEST(Options, WhatIsWrongIsNamedWithTheRemedy) {
         {Words{"--metrics-address", "a:99999"}, "IP:PORT"},
         {Words{"--metrics-address", "[::]:80"}, "IP:PORT"},
         {Words{"--metrics-address", ":1", "--health-address", "0.0.0.0:1"}, "different ports"},
+        {Words{"--evictions-address", ":1", "--health-address", "0.0.0.0:1"}, "different ports"},
+        {Words{"--evictions-address", "9443"}, "IP:PORT"},
         {Words{"--runtime-pull-policy", "Sometimes"}, "Always, IfNotPresent or Never"},
         {Words{"--runtime-delivery", "Magic"}, "ImageVolume or Copy"},
         {Words{"--sidecar-resources=5m"}, "must be an object such as"},

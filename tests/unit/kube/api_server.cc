@@ -63,6 +63,9 @@ ApiServer::ApiServer() {
                         {"namespaces", {"Namespace", false}}};
   served_["/apis/events.k8s.io/v1"] = {{"events", {"Event", true, false}}};
   served_["/apis/networking.k8s.io/v1"] = {{"networkpolicies", {"NetworkPolicy", true, false}}};
+  served_["/apis/policy/v1"] = {{"poddisruptionbudgets", {"PodDisruptionBudget", true, false}}};
+  served_["/apis/admissionregistration.k8s.io/v1"] = {
+      {"validatingwebhookconfigurations", {"ValidatingWebhookConfiguration", false, false}}};
   served_["/apis/coordination.k8s.io/v1"] = {{"leases", {"Lease", true, false, true}}};
   served_["/apis/apiextensions.k8s.io/v1"] = {{"customresourcedefinitions", {"CustomResourceDefinition", false}}};
 }

@@ -52,6 +52,35 @@ TEST(Renewal, SeedAndJobDetermineTheCa) {
   EXPECT_FALSE(derive_ca("too short", "bspjob-uid", now(), now() + 1h));
 }
 
+TEST(Renewal, WhoHasSignedACertificateIsSeenFromTheKeyAlone) {
+  const std::string seed = new_seed().value();
+  const std::string leaf = signed_by(ca_of(seed, -1h, 2h), "server").certificate;
+  EXPECT_TRUE(is_signed_by(leaf, ca_of(seed, -1h, 2h).certificate));
+  EXPECT_TRUE(is_signed_by(leaf, ca_of(seed, -400 * 24h, -1h).certificate)) << "whatever its dates";
+  EXPECT_FALSE(is_signed_by(leaf, ca_of(new_seed().value(), -1h, 2h).certificate));
+  EXPECT_FALSE(is_signed_by(leaf, leaf));
+  for (const char* text : {"", "no certificate", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"}) {
+    EXPECT_FALSE(is_signed_by(leaf, text)) << text;
+    EXPECT_FALSE(is_signed_by(text, leaf)) << text;
+  }
+}
+
+TEST(Renewal, ADnsNameMayBeLongerThanAnIdentity) {
+  const PemPair ca = ca_of(new_seed().value(), -1h, 2h);
+  const auto issue = [&](const std::string& identity, const std::string& name) {
+    return issue_certificate(ca, {.identity = identity,
+                                  .dns_names = {name},
+                                  .addresses = {},
+                                  .not_before = now() - 1h,
+                                  .not_after = now() + 1h})
+        .has_value();
+  };
+  EXPECT_TRUE(issue("operator", std::string(63, 'a') + "." + std::string(63, 'b') + ".svc"));
+  EXPECT_FALSE(issue("operator", std::string(254, 'a')));
+  EXPECT_FALSE(issue(std::string(65, 'a'), "a.svc"));
+  EXPECT_FALSE(issue("operator", "a.svc,DNS:kubernetes.default.svc")) << "it would be two";
+}
+
 TEST(Renewal, RenewalReachesAllCopiesAndKeepsOpenLinks) {
   const PemPair ca = ca_of(new_seed().value(), -48h, 48h);
   TlsContext context = TlsContext::create(signed_by(ca, "server", -2h, 1h)).value();
