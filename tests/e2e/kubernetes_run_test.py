@@ -451,7 +451,7 @@ class Drain(InANamespace):
                 self.assertIn("no other node of the job's Sets has a free slot", job.condition("Draining")["message"])
                 output = drain.communicate(timeout=60)[0]
             self.assertNotEqual(drain.returncode, 0, output)
-            self.assertIn("Cannot evict pod as it would violate the pod's disruption budget", output)
+            self.assertIn("node fast-1 is cordoned, and rank", output)
             kubectl("uncordon", "fast-1")
             wait_for("the condition to go", lambda: not job.condition("Draining"), 15, detail=job.summary)
             self.assertEqual((job.status().get("attempt", 0), job.status()["migrations"].get("waves", 0)), (0, 0), "uncordoned in time")

@@ -39,6 +39,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- end }}
 
+{{/* "true" if evictions of ranks' pods are answered. */}}
+{{- define "bsp.webhook" -}}
+{{- $enabled := toString (.Values.webhook).enabled }}
+{{- if or (eq $enabled "true") (and (eq $enabled "Auto") (not .Values.watchNamespace) (not .Values.jobs.namespaces)) }}true
+{{- end }}
+{{- end }}
+
 {{/* The restricted Pod Security Standard. */}}
 {{- define "bsp.podSecurity" -}}
 runAsNonRoot: true
