@@ -169,12 +169,21 @@ bool lacks_its_core(const json& stored) {
                       phase == to_string(JobPhase::kMigrating);
   return placed && (stored.contains(kSummary) || !(stored.contains("ranks") || stored.contains("epoch")));
 }
+
+// What is shown of ranks and decision can't be read without the hidden rest.
+json without_its_internal_part(const json& stored) {
+  if (lacks_its_core(stored)) return json::object();
+  json rest = stored;
+  if (rest.erase(kSummary) > 0)
+    for (const char* field : {"ranks", "lastDecision"}) rest.erase(field);
+  return rest;
+}
 }  // namespace
 
 Result<json> whole_status(const json& stored) {
   const auto internal = stored.is_object() ? stored.find(kInternal) : stored.end();
   if (!stored.is_object()) return stored;
-  if (internal == stored.end()) return lacks_its_core(stored) ? json::object() : stored;
+  if (internal == stored.end()) return without_its_internal_part(stored);
   if (!internal->is_string())
     return fail(ErrorCode::kInvalid,
                 std::format("status.internal: must be a string, not {}", reflect::type_name(*internal)));

@@ -25,8 +25,8 @@ constexpr bool repeats_the_phase(std::string_view condition) {
 }
 
 nlohmann::json stored_status(const BspJobStatus& status);
-// All fields where they belong, also of a status that an older operator stored. Empty, as if nothing had been stored, if
-// `internal` was removed from the status of a job with pods. kInvalid if `internal` can't be read.
+// All fields where they belong, also of a status that an older operator stored. If `internal` was removed: empty, as if
+// nothing had been stored, for a job with pods; without ranks and decision for others. kInvalid if it can't be read.
 Result<nlohmann::json> whole_status(const nlohmann::json& stored);
 
 // "359 ms", "2.17 s", "4 min 10 s": three significant digits.

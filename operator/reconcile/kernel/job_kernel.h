@@ -45,6 +45,7 @@ struct JobKernel {
   void suspend();
   std::pair<std::string, std::string> hold() const;  // reason and message
   // Restarting, or Failed if `failure` is final or backoffLimit used up.
+  void succeed() { enter(crds::JobPhase::kSucceeded, "Completed", "every rank exited with code 0"); }
   void fail_attempt(const Failure& failure);
   // The sidecar reports an exit before the runtime has written the container's last lines and why it was killed.
   bool container_ends(const Failure& failure) const;

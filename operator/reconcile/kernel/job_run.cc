@@ -21,7 +21,7 @@ void JobKernel::running() {
 
   if (std::ranges::all_of(status().ranks, [&](const auto& place) { return exited_well(place); })) {
     // A rank that ended well before MPI_Init is a failure, reported below.
-    if (!find_failure(o, job_limits)) return enter(JobPhase::kSucceeded, "Completed", "every rank exited with code 0");
+    if (!find_failure(o, job_limits)) return succeed();
   }
   if (const auto failure = find_failure(o, job_limits)) {
     if (container_ends(*failure)) return;

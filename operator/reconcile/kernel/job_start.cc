@@ -56,6 +56,7 @@ bool JobKernel::rebuild() {
     change.status = *status;
     change.status.phase = JobPhase::kPending;
     enter(status->phase, kStatusRebuilt, "the status had been removed; it is what the pods say now");
+    if (status->phase == JobPhase::kSucceeded) succeed();
     return true;
   }
   if (const auto* without = std::get_if<RebuildWithout>(&rebuilt)) {

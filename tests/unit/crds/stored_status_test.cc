@@ -109,10 +109,26 @@ TEST(StoredStatus, WithoutItsInternalPartARunningJobHasNone) {
   EXPECT_EQ(whole_status(stored), json::object());
   EXPECT_EQ(whole_status({{"phase", "Running"}}), json::object());
 
-  stored["phase"] = "Succeeded";
-  EXPECT_EQ(whole_status(stored), stored) << "a job that has ended doesn't run again";
   const json old = {{"phase", "Running"}, {"epoch", json::object()}, {"ranks", json::array()}};
   EXPECT_EQ(whole_status(old), old) << "as an older operator stored it";
+}
+
+TEST(StoredStatus, WithoutItsInternalPartAnEndedJobHasEnded) {
+  for (const JobPhase phase : {JobPhase::kSucceeded, JobPhase::kFailed, JobPhase::kSuspended, JobPhase::kRestarting}) {
+    BspJobStatus status = migrating();
+    status.phase = phase;
+    status.reason = "Told";
+    json stored = stored_status(status);
+    stored.erase(kInternal);
+    const auto whole = whole_status(stored);
+    ASSERT_TRUE(whole);
+    const auto read = reflect::read<BspJobStatus>(*whole, "status");
+    ASSERT_TRUE(read) << read.error().message;
+    EXPECT_EQ(read->phase, phase);
+    EXPECT_EQ(read->reason, "Told");
+    EXPECT_EQ(read->superstep, status.superstep);
+    EXPECT_EQ(read->ranks.size(), 0u);
+  }
 }
 
 }  // namespace

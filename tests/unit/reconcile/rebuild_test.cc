@@ -62,6 +62,8 @@ TEST(Rebuild, AJobThatHasEndedMeanwhileSucceeds) {
   w.remove_status();
   w.restart_operator(100);
   ASSERT_TRUE(w.run_until(JobPhase::kSucceeded)) << w.trace;
+  EXPECT_TRUE(w.has_event(kStatusRebuilt));
+  EXPECT_EQ(w.job.status.reason, "Completed");
   EXPECT_EQ(w.created.size(), 2u);
   expect_quiet(w);
 }
