@@ -17,7 +17,6 @@ from cluster_job import (ClusterJob, Namespace, bsp_job, columns, field_of, helm
 from local_job import ON_HOST
 from stamps import Stamps, stamping
 
-LIGHT = lattice_boltzmann(supersteps=300)
 ENDLESS = lattice_boltzmann(supersteps=1000000)
 
 
@@ -25,6 +24,10 @@ class InANamespace(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.space = cls.enterClassContext(Namespace("e2e-" + cls.__name__.lower()))
+
+    def lasting(self):
+        """20 s on a quiet machine: still running when a test has done its first step."""
+        return sized_lattice_boltzmann(0.1, supersteps=200)
 
     def check_field(self, job, command):
         self.assertEqual(field_of(job.log(0)), sequential_field(command), job.log(0)[-2000:] + job.summary())
@@ -77,7 +80,7 @@ class Runs(InANamespace):
 
 class ByHand(InANamespace):
     def test_move_and_abort_by_deletion(self):
-        command = lattice_boltzmann(supersteps=500)
+        command = self.lasting()
         manifest = bsp_job("hand", command, annotations={"migbsp.io/fault-points": "enabled"},
                            sets={"names": ["slow", "fast", "medium"]})
         with job_of(self.space, manifest) as job, cluster_nodes.Copies("hand") as copies:
@@ -106,7 +109,7 @@ class ByHand(InANamespace):
 
     def test_sidecar_killed_out_of_memory(self):
         """The namespace limits containers without requests, such as the sidecars, to 32 MiB, and the checkpoint takes 96."""
-        command = lattice_boltzmann(supersteps=250)
+        command = self.lasting()
         limits = {"type": "Container", "default": {"memory": "32Mi"}, "defaultRequest": {"memory": "16Mi"}}
         template = json.loads(json.dumps(cluster_job.TEMPLATE))
         template["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"memory": "400Mi"}}
@@ -135,7 +138,8 @@ class ByHand(InANamespace):
 
 class Life(InANamespace):
     def test_suspended_and_resumed(self):
-        with job_of(self.space, bsp_job("rests", LIGHT)) as job:
+        command = self.lasting()
+        with job_of(self.space, bsp_job("rests", command)) as job:
             job.wait_for_superstep(5)
             policy = '{"spec": {"runPolicy": {"suspend": %s}}}'
             self.space.kubectl("patch", "bspjob", "rests", "--type=merge", "-p", policy % "true")
@@ -143,18 +147,21 @@ class Life(InANamespace):
             wait_for("the pods to be deleted", lambda: not job.pods(), 60)
             self.assertEqual(job.condition("Suspended")["status"], "True")
             self.space.kubectl("patch", "bspjob", "rests", "--type=merge", "-p", policy % "false")
-            status = self.check_succeeded(job, LIGHT)
+            status = self.check_succeeded(job, command)
             self.assertEqual(status.get("attempt", 0), 0, "a suspension is not a failure")
 
     def test_a_removed_status_is_rebuilt_from_the_pods(self):
+        command = self.lasting()
         for patch in ('{"status": null}', '{"status": {"internal": null}}'):
-            with self.subTest(patch=patch), job_of(self.space, bsp_job("rebuilt", LIGHT)) as job:
+            with self.subTest(patch=patch), job_of(self.space, bsp_job("rebuilt", command)) as job:
                 job.wait_for_superstep(5)
                 pods = [p["metadata"]["uid"] for p in job.pods().values()]
                 self.space.kubectl("patch", "bspjob", "rebuilt", "--subresource=status", "--type=merge", "-p", patch)
                 job.wait_for_superstep(10)
                 self.assertEqual([p["metadata"]["uid"] for p in job.pods().values()], pods, "no rank starts again")
-                self.check_succeeded(job, LIGHT)
+                self.check_succeeded(job, command)
+                self.space.kubectl("patch", "bspjob", "rebuilt", "--subresource=status", "--type=merge", "-p", '{"status": {"internal": null}}')
+                self.assertEqual(job.wait_for_phase("Succeeded")["reason"], "Completed", "it has ended")
 
     def test_job_deleted_during_a_move_leaves_nothing(self):
         self.space.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "of-the-user"}, "data": {"a": "b"}})
@@ -563,7 +570,7 @@ class Chart(unittest.TestCase):
             helm("upgrade", name, cluster_job.CHART, "-n", space, "--reuse-values", "--set", f"runtime.delivery={how}", "--wait")
         self.addCleanup(deliver, was)
         deliver("Copy")
-        command = lattice_boltzmann(supersteps=200)
+        command = sized_lattice_boltzmann(0.1, supersteps=200)
         with Namespace("e2e-copied") as jobs, job_of(jobs, bsp_job("copied", command, sets={"names": ["slow", "fast", "medium"]})) as job:
             job.wait_for_superstep(5)
             for pod in job.pods().values():
