@@ -4,13 +4,19 @@
 # A component is a directory in components/: its go.mod names the commands (`tool`) and pins every version, its go.sum
 # their content. This script recompiles it only when one of its files or its flags below change; Go's caches make that
 # quick. Everything is pure Go and needs no C compiler or library. Cold, on two cores: kubernetes 8 minutes, the rest 8.
+# Exit status 3: this machine lacks what it takes (Go, or a proxy that serves modules); 1: it should have worked.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
+
+lacks() { printf 'cluster: %s\n' "$*" >&2; exit 3; }
+
+# What go prints when it reaches no proxy. Anything else, such as a wrong checksum, is a fault of ours.
+unreachable='(Get|Head) "|reading https?://[^ ]*: (40[137]|429|5[0-9][0-9]) |module lookup disabled|dial tcp|connection reset|unexpected EOF|i/o timeout'
 
 # The modules require Go 1.26. An older Go (1.21 or newer) can download that itself, if GOTOOLCHAIN allows it.
 check_go() {
-  command -v go >/dev/null || die "needs Go 1.26 or newer to compile Kubernetes (https://go.dev/dl); none is on PATH"
+  command -v go >/dev/null || lacks "needs Go 1.26 or newer to compile Kubernetes (https://go.dev/dl); none is on PATH"
   (cd "$cluster/components/kubernetes" && go version >/dev/null) ||
-    die "needs Go 1.26 or newer, this is $(GOTOOLCHAIN=local go version | cut -d' ' -f3); GOTOOLCHAIN=auto lets Go fetch one"
+    lacks "needs Go 1.26 or newer, this is $(GOTOOLCHAIN=local go version | cut -d' ' -f3); GOTOOLCHAIN=auto lets Go fetch one"
 }
 
 version_of() { awk -v module="$2" '{ sub(/^require /, "") } $1 == module { print $2; exit }' "$cluster/components/$1/go.mod"; }
@@ -64,8 +70,11 @@ build_component() {
   say "Compiling $name (once; again when tests/cluster/components/$name changes)"
   mkdir -p "$bin" "$state"/{keys,log}
   cd "$directory"
-  total=$(CGO_ENABLED=0 go list -deps "$what" 2>"$log" | wc -l) ||
-    { cat "$log" >&2; die "$name: failed to download its modules; go's message is above"; }
+  total=$(CGO_ENABLED=0 go list -deps "$what" 2>"$log" | wc -l) || {
+    cat "$log" >&2
+    ! grep -qE "$unreachable" "$log" || lacks "$name: failed to download its modules, no proxy serves them: $(grep -m1 -E "$unreachable" "$log")"
+    die "$name: failed to download its modules; go's message is above"
+  }
   CGO_ENABLED=0 go build -v -trimpath -buildvcs=false -tags 'no_btrfs no_devmapper no_zfs' -ldflags "$flags" -o "$bin/" "$what" \
     2>"$log" &
   pid=$!

@@ -1,6 +1,6 @@
 #!/bin/bash
 # cluster up|down|status|load: compile Kubernetes (once), start it, and load Podman's images into its nodes.
-# The only command that needs Go.
+# This needs Go, as ./dev test --kubernetes does.
 set -euo pipefail
 . images/commands.sh
 

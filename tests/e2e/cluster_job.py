@@ -21,6 +21,7 @@ import urllib.parse
 
 from local_job import ON_HOST, TREE, field_of, lattice_boltzmann, on_host, sequential_field, sized_lattice_boltzmann, wait_for  # noqa: F401 (for the tests)
 from places import with_places
+from today import no_time_left
 
 STATE = TREE / "build/cluster"
 KUBECTL = str(TREE / "build/bin/kubectl")
@@ -43,6 +44,12 @@ def skip(why):
     sys.exit(SKIPPED)
 
 
+def need_time():
+    """Skips the test if it would start too late."""
+    if why := no_time_left():
+        skip(why)
+
+
 def need_programs():
     """Skips the test if Kubernetes isn't compiled."""
     lacking = [name for name in ("etcd", "kube-apiserver", "kubelet", "containerd", "bridge", "coredns", "kubectl", "helm")
@@ -52,7 +59,8 @@ def need_programs():
 
 
 def need_cluster():
-    """Skips the test if there is no cluster with the operator."""
+    """Skips the test if there is no cluster with the operator, or no time."""
+    need_time()
     need_programs()
     if not pathlib.Path(KUBECONFIG).exists():
         skip("the cluster is not up; ./dev cluster up starts it")

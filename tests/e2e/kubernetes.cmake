@@ -1,13 +1,19 @@
-# Complete jobs in the test cluster (tests/cluster). Skipped if Kubernetes isn't compiled: ./dev cluster up does that, needs Go and takes
-# half an hour; no other test needs it. The cluster is started and the chart installed once for all these tests, and removed afterwards.
+# Complete jobs in the test cluster (tests/cluster). Skipped if Kubernetes isn't compiled: ./dev cluster up and ./dev test --kubernetes do that
+# and need Go; no other test needs it. The cluster is started and the chart installed once for all these tests, and removed afterwards.
+# They run in this order, the longest last, after every other test (tests/cluster/CMakeLists.txt).
+set(cost 100)
 function(kubernetes_test name timeout)
   add_test(NAME kubernetes.${name} COMMAND python3 -B ${ARGN} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  set_tests_properties(kubernetes.${name} PROPERTIES LABELS kubernetes TIMEOUT ${timeout} RUN_SERIAL TRUE SKIP_RETURN_CODE 77)
+  set_tests_properties(kubernetes.${name} PROPERTIES LABELS kubernetes TIMEOUT ${timeout} RUN_SERIAL TRUE SKIP_RETURN_CODE 77 COST ${cost})
+  math(EXPR cost "${cost} - 1")
+  set(cost ${cost} PARENT_SCOPE)
 endfunction()
 set(here ${CMAKE_CURRENT_SOURCE_DIR})
 foreach(step up install uninstall down)
   kubernetes_test(${step} 900 ${here}/kubernetes_setup.py ${step})
 endforeach()
+add_test(NAME cluster.today COMMAND python3 -B ${here}/today_test.py ${CMAKE_BINARY_DIR})
+set_tests_properties(cluster.today PROPERTIES LABELS unit)
 set_tests_properties(kubernetes.up PROPERTIES FIXTURES_SETUP kubernetes_cluster)
 set_tests_properties(kubernetes.down PROPERTIES FIXTURES_CLEANUP kubernetes_cluster)
 set_tests_properties(kubernetes.install PROPERTIES FIXTURES_REQUIRED kubernetes_cluster FIXTURES_SETUP kubernetes_operator)

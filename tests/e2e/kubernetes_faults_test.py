@@ -7,7 +7,7 @@ strikes no rank (the operator, the control plane, a kubelet, the target) must no
 Each case is a separate job. Rank 0 is moved by hand from slow to medium, whose only node, medium-1, holds nothing else of the job. A
 fault point (base/core/fault.h) delays a sidecar by 2.5 s in the middle of the phase; the fault happens then.
 
-kubernetes_faults_test.py                    a selection
+kubernetes_faults_test.py                    today's sixth of the cases (today.py), as long as there is time
 kubernetes_faults_test.py all                all cases, a minute each
 kubernetes_faults_test.py FAULT[:PHASE] …    these cases
 """
@@ -22,6 +22,7 @@ import cluster_nodes
 from cluster_job import ClusterJob, Namespace, api, bsp_job, field_of, job_of, get_object, node_sh, sequential_field, wait_for
 from local_job import PHASES, on_host
 from stamps import Stamps, stamping
+from today import PARTS, no_time_left, number_of_today, part_of
 
 TARGET = "medium-1"
 # For each phase, a point in the middle of it and the side that passes it. RollingBack begins when the target is evicted while it
@@ -138,12 +139,6 @@ WHILE_ROLLING_BACK = [fault for fault in FAULTS if not fault.startswith(("target
 BACK_TO_THE_SOURCE = [("target-evicted", "Resuming")]
 CASES = [*itertools.product(FAULTS, PHASES), *((fault, "RollingBack") for fault in WHILE_ROLLING_BACK),
          *((fault, "Preparing") for fault in BEFOREHAND)]
-CHOICE = [("operator-killed", "Restoring"), ("apiserver-restarted", "Pausing"), ("etcd-paused", "Checkpointing"),
-          ("node-killed", "Transferring"), ("node-cut-off", "Resuming"), ("kubelet-restarted", "Restoring"),
-          ("target-evicted", "Checkpointing"), ("source-sidecar-killed", "Transferring"), ("target-sidecar-killed", "Resuming"),
-          ("image-missing", "Preparing"), ("quota-reached", "Preparing"), ("source-node-killed", "Restoring"),
-          ("bystander-node-cut-off", "Transferring"), ("operator-killed", "RollingBack"), ("source-sidecar-killed", "RollingBack"),
-          ("target-evicted", "Resuming")]
 SHARED = "/opt/cluster/shared"  # the same directory on each node (tests/cluster/up.sh)
 HERE_ONLY = "localhost/bsp-e2e-here:1"  # bsp-apps under a name that TARGET's node doesn't have
 
@@ -286,7 +281,7 @@ class Case:
 
 
 class Faults(unittest.TestCase):
-    cases = CHOICE
+    cases = CASES
 
     def strike(self, space, fault, phase):
         for again in range(3):
@@ -313,6 +308,9 @@ class Faults(unittest.TestCase):
     def test_every_fault_in_every_phase(self):
         with Namespace("e2e-faults") as space:
             for fault, phase in self.cases:
+                if why := no_time_left():
+                    print(f"{fault:>22} {phase:<14} left out: {why}", flush=True)
+                    continue
                 with self.subTest(fault=fault, phase=phase):
                     started, outcome = time.monotonic(), "interrupted"
                     try:
@@ -330,8 +328,10 @@ class Faults(unittest.TestCase):
 
 if __name__ == "__main__":
     cluster_job.need_cluster()
-    if sys.argv[1:] == ["all"]:
-        Faults.cases = CASES
-    elif len(sys.argv) > 1:
+    if not sys.argv[1:]:
+        part = number_of_today()
+        Faults.cases = part_of(CASES, part)
+        print(f"part {part} of {PARTS} (of the date, or BSP_FAULTS_PART): {len(Faults.cases)} of {len(CASES)} cases", flush=True)
+    elif sys.argv[1:] != ["all"]:
         Faults.cases = [case for case in CASES if any(":".join(case).startswith(word) for word in sys.argv[1:])]
     sys.exit(unittest.main(argv=sys.argv[:1], verbosity=2))

@@ -4,10 +4,11 @@
 If a cluster is already up, or an operator already installed, it is used and left unchanged.
 """
 import json
+import os
 import sys
 
 import cluster_job
-from cluster_job import CHART, STATE, helm, kubectl, on_host, skip
+from cluster_job import CHART, STATE, TREE, helm, kubectl, on_host, skip
 
 RELEASE, SYSTEM = "bsp", "bsp-system"
 
@@ -24,7 +25,20 @@ def everything():
     return {"/".join(name) for name in names if name[1] not in restless or name[0] == SYSTEM}
 
 
+def check_compilation():
+    """./dev test --kubernetes compiles before ctest starts, and says here how that ended: build.sh's exit status."""
+    status, log = os.environ.get("BSP_KUBERNETES_BUILD", "0"), TREE / "build/kubernetes.log"
+    if status == "3":
+        skip(f"this machine can't compile Kubernetes: {log.read_text().splitlines()[-1]}")
+    if status == "124":
+        skip("Kubernetes wasn't compiled in the time that the other tests leave")
+    if status != "0":
+        raise AssertionError(f"Kubernetes could not be compiled:\n{log.read_text()[-4000:]}")
+
+
 def up():
+    cluster_job.need_time()
+    check_compilation()
     cluster_job.need_programs()
     if (STATE / "run").exists():
         return print("the cluster is already up")
@@ -35,6 +49,7 @@ def up():
 
 
 def install():
+    cluster_job.need_time()
     if not (STATE / "run").exists():
         skip("the cluster is not up")
     if cluster_job.release():
