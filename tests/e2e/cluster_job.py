@@ -114,14 +114,16 @@ class Api:
         return http.client.HTTPSConnection(self.address.hostname, self.address.port, context=self.tls, timeout=seconds)
 
     def ask(self, method, path, body=None):
-        """(status, object). OSError or HTTPException if the server is unreachable."""
+        """(status, object; of a text: its message). OSError or HTTPException if the server is unreachable."""
         headers = {"Content-Type": "application/json"} if body is not None else {}
         for attempt in (1, 2):
             try:
                 self.connection = self.connection or self.open(10)
                 self.connection.request(method, path, json.dumps(body) if body is not None else None, headers)
                 answer = self.connection.getresponse()
-                return answer.status, json.loads(answer.read() or "{}")
+                text = answer.read()
+                is_json = "json" in answer.getheader("Content-Type", "")
+                return answer.status, json.loads(text or "{}") if is_json else {"message": text.decode()}
             except (OSError, http.client.HTTPException, ValueError):
                 self.connection.close()
                 self.connection = None
