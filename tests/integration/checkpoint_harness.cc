@@ -50,6 +50,13 @@ std::string make_image(std::string* why) {
   return "";
 }
 
+std::string read_until(std::string_view words, const std::function<std::string()>& read) {
+  const auto deadline = Steady::now() + kPatience;
+  std::string found;
+  while (!(found = read()).contains(words) && Steady::now() < deadline) ::usleep(10'000);
+  return found;
+}
+
 }  // namespace
 
 CommandResult run_command(const std::vector<std::string>& argv) {
@@ -193,6 +200,14 @@ std::string Pod::logs() { return run_command({"sh", "-c", "\"$0\" logs \"$1\" 2>
 
 std::string Pod::errors() {
   return run_command({"sh", "-c", "\"$0\" logs \"$1\" 2>&1 >/dev/null", kPodman, name_}).output;
+}
+
+std::string Pod::logs_with(std::string_view words) {
+  return read_until(words, [this] { return logs(); });
+}
+
+std::string Pod::errors_with(std::string_view words) {
+  return read_until(words, [this] { return errors(); });
 }
 
 int Pod::wait() {

@@ -57,7 +57,10 @@ class Pod {
   [[nodiscard]] std::string images() const { return path("/run/bsp/images"); }
   std::string logs();    // the container's stdout
   std::string errors();  // and stderr
-  int wait();            // exit status of the container
+  // Of a container that runs on: its engine may write what the program has said only a little later.
+  std::string logs_with(std::string_view words);
+  std::string errors_with(std::string_view words);
+  int wait();  // exit status of the container
   std::string exec(const std::vector<std::string>& argv);
   [[nodiscard]] int init_pid() const { return pid_; }  // on the host
   // PIDs on the host of the container's processes with this name.
