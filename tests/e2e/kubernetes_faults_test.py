@@ -306,11 +306,13 @@ class Faults(unittest.TestCase):
                 self.assertRegex("\n".join(found), f"^rank 0 ran twice for [0-9.]+ ms: in [^\n]*{other}[^\n]*$")
 
     def test_every_fault_in_every_phase(self):
+        done = 0
         with Namespace("e2e-faults") as space:
             for fault, phase in self.cases:
                 if why := no_time_left():
                     print(f"{fault:>22} {phase:<14} left out: {why}", flush=True)
                     continue
+                done += 1
                 with self.subTest(fault=fault, phase=phase):
                     started, outcome = time.monotonic(), "interrupted"
                     try:
@@ -324,6 +326,8 @@ class Faults(unittest.TestCase):
                      lambda: cluster_job.leader() in cluster_job.operator_pods() and all(
                          c["ready"] for p in cluster_job.operator_pods().values() for c in p["status"].get("containerStatuses", [])), 180,
                      detail=lambda: json.dumps({name: p["status"] for name, p in cluster_job.operator_pods().items()}))
+        if not done:
+            cluster_job.skip("no time was left for any case")
 
 
 if __name__ == "__main__":
