@@ -83,8 +83,7 @@ class Endpoints::Server {
 
   // The listener stays readable, so don't poll it for a while.
   void out_of_descriptors() {
-    log_warning("failed to accept a connection of a probe or scrape",
-                {{"error", fail_errno("accept").error().message}});
+    log_warning("failed to accept a connection", {{"error", fail_errno("accept").error().message}});
     if (!connections_.empty()) drop_one();
     loop_.change(listener_.get(), 0);
     loop_.after(kAcceptAgain, [this] { loop_.change(listener_.get(), EPOLLIN); });
@@ -96,7 +95,9 @@ class Endpoints::Server {
       auto& [count, oldest] = by_client[connection->client];
       if (count++ == 0) oldest = number;  // in ascending order
     }
-    const auto most = std::ranges::max_element(by_client, {}, [](const auto& entry) { return entry.second.first; });
+    // Among equals the one that has been there for longest.
+    const auto most = std::ranges::max_element(
+        by_client, {}, [](const auto& entry) { return std::pair(entry.second.first, ~entry.second.second); });
     drop(most->second.second);
   }
 
