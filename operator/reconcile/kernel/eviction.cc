@@ -1,6 +1,7 @@
 #include "operator/reconcile/kernel/eviction.h"
 
 #include <algorithm>
+#include <cmath>
 #include <format>
 
 #include "base/json/bounded.h"
@@ -70,10 +71,13 @@ Result<Evicted> evicted_rank(const EvictionReview& review, const EvictionFacts& 
 
 std::vector<crds::RankMigration> migrations_of(const Evicted& e, const EvictionFacts& facts) {
   std::vector<crds::RankMigration> found;
-  for (const json& object : facts.migrations)
+  for (const json& object : facts.migrations) {
+    const bool owned = !part_at(part_at(object, "metadata"), "ownerReferences").empty();
+    if (owned && !is_controlled_by(object, e.job.metadata.uid)) continue;  // of an earlier job of this name
     if (auto m = crds::rank_migration_from_json(object);
         m && m->spec.job == e.job.metadata.name && m->spec.rank == e.rank)
       found.push_back(std::move(*m));
+  }
   return found;
 }
 
@@ -91,10 +95,11 @@ std::string on_its_way(const Evicted& e, const EvictionFacts& facts, const std::
       return std::format("rank {} is to leave node {} (RankMigration {}: {})", rank, e.node, m.metadata.name,
                          m.status.message.empty() ? crds::to_string(m.status.phase) : m.status.message);
     if (m.status.phase == crds::MigrationPhase::kSucceeded || m.status.completion_time == Time{}) continue;
-    if (std::chrono::abs(facts.now - m.status.completion_time) < kAskAgain)
+    const double since = to_seconds(std::chrono::abs(facts.now - m.status.completion_time));
+    if (const double left = to_seconds(kAskAgain) - since; left > 0)
       return std::format(
-          "rank {} could not leave node {} just now (RankMigration {}: {}); it can be asked again in {} s", rank,
-          e.node, m.metadata.name, m.status.message, kAskAgain.count());
+          "rank {} could not leave node {} just now (RankMigration {}: {}); it can be asked again in {:.0f} s", rank,
+          e.node, m.metadata.name, m.status.message, std::ceil(left));
   }
   if (const std::string why = leaving(facts.node); !why.empty()) {
     const crds::Condition* drain = crds::find_condition(e.job.status.conditions, "Draining");

@@ -127,11 +127,18 @@ TEST_F(EvictionTest, AfterARollbackWaitsBeforeItAsksAgain) {
   m.status.completion_time = w.now - std::chrono::seconds(5);
   create(m);
   EXPECT_FALSE(evict().allowed || evict().ask);
-  EXPECT_THAT(evict().message, HasSubstr("the target did not start); it can be asked again in 15 s"));
+  EXPECT_THAT(evict().message, HasSubstr("the target did not start); it can be asked again in 10 s"));
   m.status.completion_time = w.now - std::chrono::seconds(16);
   create(m);
   ASSERT_TRUE(evict().ask);
   EXPECT_NE(evict().ask->metadata.name, m.metadata.name);
+}
+
+TEST_F(EvictionTest, IgnoresRequestsOfAnEarlierJobOfThisName) {
+  crds::RankMigration m = *evict().ask;
+  m.metadata.owner_references[0]["uid"] = "earlier";
+  create(m);
+  EXPECT_TRUE(evict().ask);
 }
 
 TEST_F(EvictionTest, OnANodeThatIsDrainedMakesNoRequest) {
