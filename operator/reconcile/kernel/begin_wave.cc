@@ -182,7 +182,8 @@ Begun begin_wave(const Observed& o, const std::vector<MoveRequest>& requests, cr
     }
     // A rank that has to leave its node goes as soon as there is a slot.
     const bool waits = why_not->passes || (request.away && why_not->reason == kNoCapacity);
-    if (request.away && begun.stuck.empty() && !why_not->passes)
+    const bool drained = request.away && candidate.place && o.leaving.contains(candidate.place->node);
+    if (drained && begun.stuck.empty() && !why_not->passes)
       begun.stuck = std::format("rank {}: {}", request.rank, (builder.*why_not->why_not)(candidate));
     if (request.away && request.migration.empty()) continue;
     auto& answers = waits && !request.migration.empty() ? begun.waiting : begun.refused;

@@ -128,6 +128,15 @@ void JobKernel::end_orphans(const migrate::Wave* wave) {
       if (m.metadata.name == refusal.migration) notices.migrations.push_back(refused(m, refusal, o.now));
 }
 
+void JobKernel::end_departures() {
+  for (const MoveRequest& request : waiting_requests(o))
+    if (request.away)
+      for (const auto& m : o.migrations)
+        if (m.metadata.name == request.migration)
+          notices.migrations.push_back(
+              refused(m, {request.migration, "PodsEnded", "the rank has left its node: its pod has ended"}, o.now));
+}
+
 // So that a job that fails at once costs its cluster little: 10 s, 20, 40 and so on.
 Duration JobKernel::restart_pause() const {
   Duration pause = job_limits.restart;
@@ -138,6 +147,7 @@ Duration JobKernel::restart_pause() const {
 void JobKernel::restarting() {
   if (auto wave = stored_wave(status()); wave && *wave && migrate::is_finished(**wave))
     notices.migrations = show_wave(**wave, o);
+  end_departures();
   if (pods_left()) {
     if (past_deadline()) return fail_by_deadline();
     note_lost_pods();
@@ -169,6 +179,7 @@ void JobKernel::suspend() {
 void JobKernel::suspended() {
   if (auto wave = stored_wave(status()); wave && *wave && migrate::is_finished(**wave))
     notices.migrations = show_wave(**wave, o);
+  end_departures();
   if (pods_left()) return delete_all_pods();
   if (held()) {
     const auto [reason, message] = hold();

@@ -62,6 +62,8 @@ struct JobKernel {
   void delete_all_pods();
   // Ends migrations that belong to no wave; `wave` is the stored one, or null.
   void end_orphans(const migrate::Wave* wave);
+  // Ends requests to leave a node, whichever: the ranks' pods are going, so that the ranks leave it anyway.
+  void end_departures();
 
  private:
   // Which pods are not ready and what they lack.

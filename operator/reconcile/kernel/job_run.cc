@@ -46,7 +46,9 @@ void JobKernel::running() {
 void JobKernel::begin_moves() {
   std::ranges::move(asked_on_pods(o), std::back_inserter(notices.migrations));
   const std::vector<MoveRequest> by_hand = waiting_requests(o);
-  std::vector<MoveRequest> requests = ranks_to_move_away(o, by_hand);  // they can't wait, so they get slots first
+  // What can't wait gets slots first: drains, and evictions.
+  std::vector<MoveRequest> requests = ranks_to_move_away(o, by_hand);
+  std::ranges::copy_if(by_hand, std::back_inserter(requests), &MoveRequest::away);
   if (advice.call) {
     status().last_decision = advice.call->decision;
     stores = true;
@@ -57,7 +59,7 @@ void JobKernel::begin_moves() {
       if (std::ranges::none_of(requests, [&](const MoveRequest& r) { return r.rank == move.rank; }))
         requests.push_back(move);
   }
-  std::ranges::copy(by_hand, std::back_inserter(requests));
+  std::ranges::copy_if(by_hand, std::back_inserter(requests), [](const MoveRequest& r) { return !r.away; });
   if (requests.empty()) return note_drain("");
   auto refuse = [&](const Refusal& refusal) {
     for (const auto& m : o.migrations)

@@ -27,7 +27,7 @@ struct Begun {
   std::optional<migrate::Wave> wave;  // nullopt: nothing to move
   std::vector<Refusal> refused;
   std::vector<Refusal> waiting;  // made by hand, while too many ranks move: they stay Pending
-  std::string stuck;             // why a rank that has to leave its node can't move now; "": all of them can
+  std::string stuck;             // why a rank whose node is drained can't move now; "": all of them can
 };
 Begun begin_wave(const Observed& o, const std::vector<MoveRequest>& requests, crds::BspJobStatus& status);
 

@@ -89,6 +89,61 @@ TEST(Drain, ARankThatIsAskedToLeaveItsNodeGoesAsSoonAsASlotIsFree) {
   EXPECT_EQ(w.migrations.size(), 1u);
 }
 
+// The next attempt, or the resumed job, places the rank anew: it need not leave that node.
+TEST(Drain, ARequestToLeaveANodeEndsWithThePods) {
+  for (const bool suspends : {true, false}) {
+    World w({.ranks = 2, .slow = 2, .fast = 0});
+    w.job.spec.sets.names = {"slow"};
+    w.job.spec.run_policy.backoff_limit = 1;
+    ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+    annotate(w, 1, "*");
+    w.migrate_by_hand("stays", 0, "fast", "fast-0");
+    ASSERT_TRUE(w.run_until([&] { return w.migrations.size() == 2; })) << w.trace;
+    for (int i = 0; i < 5; ++i) w.tick();
+    if (suspends) {
+      w.job.spec.run_policy.suspend = true;
+      ASSERT_TRUE(w.run_until(JobPhase::kSuspended)) << w.trace;
+    } else {
+      w.lose_pod(w.job.status.ranks[0].pod);
+      ASSERT_TRUE(w.run_until([&] { return w.job.status.attempt == 1; })) << w.trace;
+    }
+    w.job.spec.run_policy.suspend = false;
+    w.nodes.push_back({.name = "slow-9", .set = "slow"});
+    ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+    for (int i = 0; i < 50; ++i) w.tick();
+    EXPECT_EQ(w.job.status.wave, 0u) << "nothing moves";
+    const auto asked =
+        std::ranges::find_if(w.migrations, [](const auto& entry) { return entry.second.spec.target_node == "*"; });
+    ASSERT_NE(asked, w.migrations.end());
+    EXPECT_EQ(asked->second.status.phase, crds::MigrationPhase::kFailed);
+    EXPECT_EQ(asked->second.status.reason, "PodsEnded");
+  }
+}
+
+TEST(Drain, TellsOfItsOwnRanksOnly) {
+  World w({.ranks = 2, .slow = 2, .fast = 0});
+  w.job.spec.sets.names = {"slow"};
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+  annotate(w, 1, "*");
+  ASSERT_TRUE(w.run_until([&] { return w.migrations.size() == 1; })) << w.trace;
+  w.nodes.push_back({.name = "slow-9", .set = "slow"});
+  w.cordon(w.job.status.ranks[0].node);
+  ASSERT_TRUE(w.run_until([&] { return w.job.status.ranks[0].node == "slow-9"; })) << w.trace;
+  EXPECT_FALSE(w.has_event("NowhereToGo")) << "rank 1 has, but its node stays";
+}
+
+TEST(Drain, ARankThatIsToLeaveItsNodeGoesBeforeOneThatGains) {
+  World w({.ranks = 2, .slow = 2, .fast = 0});
+  w.job.spec.sets.names = {"slow"};
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+  annotate(w, 1, "*");
+  ASSERT_TRUE(w.run_until([&] { return w.migrations.size() == 1; })) << w.trace;
+  w.nodes.push_back({.name = "slow-9", .set = "slow"});
+  w.decide({{.migration = "", .rank = 0, .set = "slow", .node = "slow-9"}});
+  ASSERT_TRUE(w.run_until([&] { return w.job.status.migrations.succeeded == 1; })) << w.trace;
+  EXPECT_EQ(w.job.status.ranks[1].node, "slow-9");
+}
+
 TEST(Drain, AnAnnotationThatCannotBeFollowedIsAnswered) {
   World w({.ranks = 1, .slow = 1, .fast = 1});
   ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
