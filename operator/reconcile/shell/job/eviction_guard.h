@@ -1,4 +1,4 @@
-// The PodDisruptionBudget that lets no pod of a job be evicted while a wave moves its ranks away.
+// The PodDisruptionBudget that lets no pod of a job be evicted, so that its rank can move away instead.
 #pragma once
 
 #include <chrono>
