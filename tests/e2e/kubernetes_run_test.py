@@ -41,7 +41,7 @@ class InANamespace(unittest.TestCase):
 
 class Runs(InANamespace):
     def test_cost_model_moves_a_rank(self):
-        command = sized_lattice_boltzmann(0.5, supersteps=24)
+        command = sized_lattice_boltzmann(0.5, supersteps=72)  # enough where noise hides the gain for some calls
         with job_of(self.space, bsp_job("moves", command, rescheduling={"alpha": 4, "d": 0.25})) as job:
             self.space.kubectl("wait", "--for=condition=Complete", "bspjob/moves", "--timeout=400s", seconds=420)
             status = self.check_succeeded(job, command)
@@ -61,7 +61,7 @@ class Runs(InANamespace):
             for reason in ("Rescheduled", "RankMoved", "GainMeasured", "Completed"):
                 self.assertIn(reason, [r for r, _ in events])
             row, = columns(self.space.kubectl("get", "bspjobs").stdout)
-            self.assertEqual((row["PHASE"], row["SUPERSTEP"], row["MOVES"]), ("Succeeded", "24", str(len(moves))))
+            self.assertEqual((row["PHASE"], row["SUPERSTEP"], row["MOVES"]), ("Succeeded", "72", str(len(moves))))
             text = self.space.kubectl("describe", "bspjob", "moves").stdout
             for word in ("Last Decision", "RankMoved"):
                 self.assertIn(word, text)
@@ -69,12 +69,13 @@ class Runs(InANamespace):
             self.assertEqual(len(job.pods()), 2, "the source of the move is gone")
 
     def test_advise_moves_no_rank(self):
-        with job_of(self.space, bsp_job("advised", sized_lattice_boltzmann(0.5, supersteps=24),
+        with job_of(self.space, bsp_job("advised", sized_lattice_boltzmann(0.5, supersteps=1000000),
                                         rescheduling={"mode": "Advise", "alpha": 4, "d": 0.25})) as job:
-            status = job.ended()
-            self.assertEqual(status["phase"], "Succeeded", job.summary())
-            self.assertIn(0, [m["rank"] for m in status["lastDecision"].get("moves", [])], job.summary())
-            self.assertEqual(status["lastDecision"]["outcome"], "Advised")
+            status = job.wait("an advice", lambda s: job.alive(s).get("lastDecision", {}).get("outcome") == "Advised", 240)
+            self.assertIn(0, [m["rank"] for m in status["lastDecision"]["moves"]], job.summary())
+            after = status["superstep"]
+            status = job.wait_for_superstep(after + 6)
+            self.assertEqual((status["phase"], status["ranks"][0]["set"]), ("Running", "slow"), job.summary())
             self.assertEqual(self.space.objects("rankmigrations"), {})
 
 

@@ -23,11 +23,12 @@ def _merged(below, above):
 
 
 def with_places(status):
-    """The whole status with `ranks` as a list: of each rank, its Set, node and pod, and of the slowest their time."""
+    """The whole status with `ranks` as a list: of each rank, its Set, node and pod, and of the slowest their time.
+    Without `ranks` where that isn't known."""
     status = whole(status)
-    packed = status.get("ranks")
-    if not packed:
-        return status
+    packed = status.get("ranks", {})
+    if "count" not in packed:  # none has a place, or `internal` was removed and the operator hasn't rebuilt it yet
+        return {k: v for k, v in status.items() if k != "ranks"}
     places = [{"rank": rank} for rank in range(packed["count"])]
     for place, ranks in packed.get("place", {}).items():
         for rank in _ranks_in(ranks):
