@@ -22,6 +22,9 @@ namespace bsp::crds {
 // --- spec ------------------------------------------------------------------------------------------
 enum class ReschedulingMode { kMigrate, kAdvise, kOff };  // Advise: decide and report, never move
 enum class CleanPodPolicy { kAll, kRunning, kNone };
+// Who makes a start all or nothing: the operator, which reserves the slots of all ranks first, or the cluster's scheduler by a
+// PodGroup (operator/reconcile/kernel/gang.h).
+enum class Gang { kReserve, kPodGroup, kSchedulerPlugins, kVolcano };
 
 struct SetsSpec {
   std::string label = "migbsp.io/set";  // node label whose value names the node's Set
@@ -58,6 +61,10 @@ struct SidecarSpec {
   nlohmann::json resources;
 };
 
+struct SchedulingSpec {
+  Gang gang = Gang::kReserve;
+};
+
 struct RunPolicy {
   std::uint32_t backoff_limit = 3;  // restarts of the whole job
   std::optional<std::uint64_t> ttl_seconds_after_finished;
@@ -86,6 +93,7 @@ struct BspJobSpec {
   SidecarSpec sidecar;
   std::vector<std::string> carry_paths;  // absolute paths whose content moves with a rank
   RunPolicy run_policy;
+  SchedulingSpec scheduling;
 };
 
 // --- status ----------------------------------------------------------------------------------------
@@ -258,6 +266,9 @@ Result<void> validate(const BspJobSpec& spec);
 // --- Names -----------------------------------------------------------------------------------------
 constexpr auto names_of(Of<ReschedulingMode>) { return std::to_array<std::string_view>({"Migrate", "Advise", "Off"}); }
 constexpr auto names_of(Of<CleanPodPolicy>) { return std::to_array<std::string_view>({"All", "Running", "None"}); }
+constexpr auto names_of(Of<Gang>) {
+  return std::to_array<std::string_view>({"Reserve", "PodGroup", "SchedulerPlugins", "Volcano"});
+}
 constexpr auto names_of(Of<JobPhase>) {
   return std::to_array<std::string_view>(
       {"Pending", "Starting", "Running", "Migrating", "Restarting", "Suspended", "Succeeded", "Failed"});

@@ -62,6 +62,8 @@ constexpr void fields_of(Of<SuperstepSpec>, auto&& v) {
 constexpr void fields_of(Of<CheckpointSpec>, auto&& v) { v("sizeLimit", &CheckpointSpec::size_limit); }
 constexpr void fields_of(Of<SidecarSpec>, auto&& v) { v("resources", &SidecarSpec::resources); }
 
+constexpr void fields_of(Of<SchedulingSpec>, auto&& v) { v("gang", &SchedulingSpec::gang); }
+
 constexpr void fields_of(Of<RunPolicy>, auto&& v) {
   v("backoffLimit", &RunPolicy::backoff_limit);
   v("ttlSecondsAfterFinished", &RunPolicy::ttl_seconds_after_finished);
@@ -84,6 +86,7 @@ constexpr void fields_of(Of<BspJobSpec>, auto&& v) {
   v("sidecar", &BspJobSpec::sidecar);
   v("carryPaths", &BspJobSpec::carry_paths);
   v("runPolicy", &BspJobSpec::run_policy);
+  v("scheduling", &BspJobSpec::scheduling);
 }
 
 constexpr void fields_of(Of<RestartRecord>, auto&& v) {

@@ -47,6 +47,7 @@ TEST(Manifest, FillsInDefaults) {
   EXPECT_EQ(job->metadata.name, "job");
   EXPECT_EQ(job->spec.ranks, 4u);
   EXPECT_EQ(job->spec.rescheduling.heuristic, Heuristic::kAuto);
+  EXPECT_EQ(job->spec.scheduling.gang, Gang::kReserve);
   EXPECT_EQ(job->spec.sets.label, "migbsp.io/set");
   EXPECT_EQ((*app_container(job->spec))["args"][1], "10");
 }
@@ -191,6 +192,13 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"UnknownValue", manifest("  ranks: 4\n  rescheduling: {heuristic: automig}\n"),
                 "job.yaml:12: spec.rescheduling.heuristic: \"automig\" is not one of the allowed values; did you mean "
                 "AutoMig?"},
+        Mistake{
+            "UnknownGang", manifest("  ranks: 4\n  scheduling: {gang: podgroup}\n"),
+            "job.yaml:12: spec.scheduling.gang: \"podgroup\" is not one of the allowed values; did you mean PodGroup?"},
+        Mistake{"AGangThatIsNoText", manifest("  ranks: 4\n  scheduling: {gang: true}\n"),
+                "job.yaml:12: spec.scheduling.gang: must be a string, not true or false"},
+        Mistake{"MisspeltGang", manifest("  ranks: 4\n  scheduling:\n    gan: Volcano\n"),
+                "job.yaml:13: spec.scheduling.gan: unknown field; did you mean spec.scheduling.gang?"},
         Mistake{"DOutOfRange", manifest("  ranks: 4\n  rescheduling: {d: 1.5}\n"),
                 "job.yaml:12: spec.rescheduling.d: must be greater than 0 and less than 1"},
         Mistake{"NotANumber", manifest("  ranks: 4\n  rescheduling: {d: .nan}\n"),
