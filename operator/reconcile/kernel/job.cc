@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "operator/reconcile/kernel/drain.h"
+#include "operator/reconcile/kernel/gang.h"
 #include "operator/reconcile/kernel/history.h"
 #include "operator/reconcile/kernel/job_kernel.h"
 #include "operator/reconcile/kernel/start_queue.h"
@@ -36,7 +37,7 @@ void JobKernel::enter(JobPhase phase, std::string reason, std::string message) {
   status().message = std::move(message);
   if (crds::is_finished(phase)) status().completion_time = o.now;
   if (crds::is_finished(phase) || phase == JobPhase::kSuspended)
-    for (const char* waits : {kWaitingForSlots, kStartDelayed, kWaveDelayed, kDraining})
+    for (const char* waits : {kWaitingForSlots, kPodGroupRefused, kStartDelayed, kWaveDelayed, kDraining})
       if (is_on(status(), waits)) turn_condition(o, status(), waits, false, status().reason, "the job waits no more");
 }
 
@@ -263,6 +264,7 @@ void JobKernel::warn() {
   if (warn_of_move_memory(o, status())) raised(kMovesLackMemory);
   if (warn_of_seccomp(o, status())) raised(kSeccompReplaced);
   if (warn_of_overrides(o, status())) raised(kTemplateOverridden);
+  if (warn_of_gang(o, status())) raised(kGangNotEnsured);
   if (warn_of_rejected_reports(o, status())) raised(kReportsRejected);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <format>
 
+#include "operator/reconcile/kernel/gang.h"
 #include "operator/reconcile/kernel/rebuild.h"
 #include "operator/reconcile/kernel/waves.h"
 
@@ -24,8 +25,11 @@ void JobClocks::fill(Observed& o) {
   };
   o.started_for = since(started_, status.start_time);
   o.ended_for = since(ended_, status.completion_time);
-  o.starting_for = starting_.of(
-      status.phase == crds::JobPhase::kStarting ? std::format("attempt {}", status.attempt) : "", {}, o.steady);
+  const std::string start = status.phase == crds::JobPhase::kStarting ? std::format("attempt {}", status.attempt) : "";
+  o.starting_for = starting_.of(start, {}, o.steady);
+  const bool waits = waits_in_gang(o);
+  const Duration counts = start_counts_.of(waits ? "" : start, {}, o.steady);
+  o.start_counts_for = waits ? Duration{} : counts;
   o.restarting_for = since(restarting_, status.restarts.empty() ? Time{} : status.restarts.back().time);
   const Duration draining = draining_.of(o.leaving.empty() ? "" : "drain", {}, o.steady);
   o.draining_for = o.leaving.empty() ? Duration{} : draining;

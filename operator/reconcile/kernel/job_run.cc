@@ -4,6 +4,7 @@
 
 #include "base/core/significant.h"
 #include "operator/reconcile/kernel/drain.h"
+#include "operator/reconcile/kernel/gang.h"
 #include "operator/reconcile/kernel/job_kernel.h"
 #include "operator/reconcile/kernel/status.h"
 #include "operator/reconcile/kernel/waves.h"
@@ -124,7 +125,13 @@ void JobKernel::migrating(const migrate::Wave& wave) {
   notices.migrations = show_wave(wave, o);
   end_orphans(&wave);
   const migrate::WaveChange* const next = step.change();
-  if (!next) return add_actions(wave, step.work(), o, work);
+  if (!next) {
+    add_actions(wave, step.work(), o, work);
+    // The target's too: somebody may have deleted it since the start.
+    if (starts_by_scheduler(o) && targets_join_group(o.job) && !work.create_pods.empty())
+      work.pod_group = make_pod_group(o.job);
+    return;
+  }
   stores = true;
   status().wave_state = migrate::to_json(next->wave);
   show_delay(o, migrate::is_finished(next->wave) ? "" : next->wave.delay, status());

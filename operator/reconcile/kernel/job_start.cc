@@ -4,6 +4,7 @@
 
 #include "base/json/fields.h"
 #include "operator/decide/mapping.h"
+#include "operator/reconcile/kernel/gang.h"
 #include "operator/reconcile/kernel/job_kernel.h"
 #include "operator/reconcile/kernel/placement.h"
 #include "operator/reconcile/kernel/rebuild.h"
@@ -27,18 +28,23 @@ void JobKernel::pending() {
     if (std::ranges::none_of(o.nodes, [&](const auto& n) { return n.set == name; }))
       return enter(JobPhase::kFailed, "NoSuchSet",
                    std::format("spec.sets.names: no node belongs to Set {} (label {})", name, o.job.spec.sets.label));
+  const bool by_scheduler = starts_by_scheduler(o);
+  if (by_scheduler && !has_pod_group()) return;
   const auto calibration = observe::Calibration::from_status(status().calibration);
   const decide::Platform platform = observe::make_platform(sets, o.nodes, calibration);
-  const auto mapping = decide::initial_mapping(o.job.spec.initial_mapping, o.job.spec.ranks, platform);
+  auto mapping = decide::initial_mapping(o.job.spec.initial_mapping, o.job.spec.ranks, platform);
+  if (!mapping && by_scheduler) mapping = map_beyond_room(sets, calibration);
   if (o.capacity_may_come) {
-    if (const std::string why = waits_for_slots(sets, mapping.has_value()); !why.empty())
+    if (const std::string why = by_scheduler ? "" : waits_for_slots(sets, mapping.has_value()); !why.empty())
       return wait_for_capacity(kWaitingForSlots, why);
     if (!mapping) return wait_for_capacity("NoCapacity", mapping.error().message);
   }
   if (!mapping) return enter(JobPhase::kFailed, "NoCapacity", mapping.error().message);
   place_all(*mapping, platform);
-  for (const crds::RankPlace& place : status().ranks)
-    change.reserve.push_back({place.pod, place.rank.value, place.set, place.node});
+  // Slots that the scheduler may give to none of these pods for hours must not be kept from other jobs.
+  if (!by_scheduler)
+    for (const crds::RankPlace& place : status().ranks)
+      change.reserve.push_back({place.pod, place.rank.value, place.set, place.node});
   if (is_on(status(), kWaitingForSlots))
     turn_condition(o, status(), kWaitingForSlots, false, "SlotsReserved", "the slots of all ranks are reserved");
   if (status().start_time == Time{}) status().start_time = o.now;
@@ -48,6 +54,41 @@ void JobKernel::pending() {
   status().superstep = {};
   if (status().epochs_used == 0) status().epochs_used = 1;  // 0 means "never opened" to a sidecar
   enter(JobPhase::kStarting, "Mapped", mapped());
+}
+
+// Before there is any pod, since some schedulers schedule a pod alone whose group they don't find.
+bool JobKernel::has_pod_group() {
+  work.pod_group = make_pod_group(o.job);
+  if (o.pod_group.made) {
+    if (is_on(status(), kPodGroupRefused))
+      turn_condition(o, status(), kPodGroupRefused, false, "Created", "the PodGroup is there");
+    return true;
+  }
+  if (!o.pod_group.refused) return false;
+  auto [reason, message] = why_no_group(o.job, *o.pod_group.refused);
+  if (status().reason == kPodGroupRefused && status().message == message) return false;
+  if (status().reason != kPodGroupRefused) notices.events.push_back({"Warning", kPodGroupRefused, message});
+  turn_condition(o, status(), kPodGroupRefused, true, std::move(reason), message);
+  status().reason = kPodGroupRefused;
+  status().message = std::move(message);
+  stores = true;
+  return false;
+}
+
+// The ranks go where there is room without other BSPJobs, or else where they may go at all: an end, a preemption or an autoscaler
+// makes room there, of which only the scheduler knows.
+Result<std::vector<ProcessorId>> JobKernel::map_beyond_room(const std::vector<std::string>& sets,
+                                                            const observe::Calibration& calibration) const {
+  std::vector<observe::NodeFacts> nodes = nodes_without_jobs(o);
+  const auto map = [&] {
+    return decide::initial_mapping(o.job.spec.initial_mapping, o.job.spec.ranks,
+                                   observe::make_platform(sets, nodes, calibration));
+  };
+  if (auto mapping = map()) return mapping;
+  for (observe::NodeFacts& node : nodes) node.slots = 0;  // no limit
+  if (auto mapping = map()) return mapping;
+  for (observe::NodeFacts& node : nodes) node.cordoned = false;
+  return map();
 }
 
 bool JobKernel::rebuild() {
@@ -154,6 +195,7 @@ void JobKernel::starting() {
     check_pod(place, pod->second, not_ready);
     add_member(plan, place.rank.value, place.pod, place.set, pod->second);
   }
+  keep_pod_group();
   if (!not_ready.all.empty()) return wait_for(not_ready);
   if (is_on(status(), kStartDelayed))
     turn_condition(o, status(), kStartDelayed, false, "Started", "every container is started");
@@ -165,6 +207,16 @@ void JobKernel::starting() {
     return;
   }
   if (open_epoch()) enter(JobPhase::kRunning, "Running", "every rank runs");
+}
+
+// Somebody may delete it while pods wait in it.
+void JobKernel::keep_pod_group() {
+  if (!starts_by_scheduler(o)) return;
+  const auto waits = [&](const crds::RankPlace& place) {
+    const auto pod = o.pods.find(place.pod);
+    return pod == o.pods.end() || pod->second.node.empty();
+  };
+  if (std::ranges::any_of(status().ranks, waits)) work.pod_group = make_pod_group(o.job);
 }
 
 namespace {
@@ -238,15 +290,16 @@ void JobKernel::wait_for(const NotReady& not_ready) {
     notices.events.push_back({"Warning", kStartDelayed, not_ready.delay});
     stores = true;
   }
+  const bool too_long = o.start_counts_for > job_limits.start;
   // Once there is an epoch, find_failure() sees losses.
-  if (!status().epoch && o.starting_for > job_limits.start && !not_ready.delay.empty())
+  if (!status().epoch && too_long && !not_ready.delay.empty())
     // It has had its full time, so another attempt would time out too.
     fail_attempt({{},
                   "",
                   not_ready.delay.contains("Image") ? "ImageNotFound" : "CannotStart",
                   std::format("{}, for {:.0f} s", not_ready.delay, to_seconds(job_limits.start)),
                   true});
-  else if (!status().epoch && o.starting_for > job_limits.start)
+  else if (!status().epoch && too_long)
     fail_attempt({{},
                   "",
                   "StartTimeout",

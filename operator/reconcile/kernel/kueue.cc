@@ -48,16 +48,8 @@ void turn(json& status, const Observed& o, const char* type, bool on, const std:
 // By Set: the ranks that the initial mapping starts there if the nodes are free, as they are for whom Kueue admits.
 std::map<std::string, std::uint32_t> ranks_by_set(const Observed& o) {
   const auto sets = observe::set_names(o.job.spec.sets, o.nodes);
-  std::vector<observe::NodeFacts> nodes = o.nodes;
-  for (observe::NodeFacts& node : nodes) {
-    node.taken = 0;
-    const auto slots = o.queue.on_node.find(node.name);
-    if (slots == o.queue.on_node.end()) continue;
-    node.slots = std::max(slots->second, 1u);  // 0 would mean that there is no limit
-    node.cordoned = slots->second == 0;
-  }
   const auto platform =
-      observe::make_platform(sets, nodes, observe::Calibration::from_status(o.job.status.calibration));
+      observe::make_platform(sets, nodes_without_jobs(o), observe::Calibration::from_status(o.job.status.calibration));
   std::map<std::string, std::uint32_t> ranks;
   if (const auto mapping = decide::initial_mapping(o.job.spec.initial_mapping, o.job.spec.ranks, platform)) {
     for (const ProcessorId processor : *mapping) ++ranks[platform.sets[platform.processor(processor).set.value].name];

@@ -133,4 +133,16 @@ observe::NodeFacts node_facts(const json& node, const std::string& set_label) {
   return facts;
 }
 
+std::vector<observe::NodeFacts> nodes_without_jobs(const Observed& o) {
+  std::vector<observe::NodeFacts> nodes = o.nodes;
+  for (observe::NodeFacts& node : nodes) {
+    node.taken = 0;
+    const auto slots = o.queue.on_node.find(node.name);
+    if (slots == o.queue.on_node.end()) continue;
+    node.slots = std::max(slots->second, 1u);  // 0 would mean that there is no limit
+    node.cordoned = slots->second == 0;
+  }
+  return nodes;
+}
+
 }  // namespace bsp::reconcile

@@ -16,6 +16,7 @@
 #include "operator/migrate/step.h"
 #include "operator/observe/snapshot.h"
 #include "operator/reconcile/capacity/reservations.h"
+#include "operator/reconcile/kernel/gang.h"
 #include "operator/reconcile/kernel/kueue.h"
 #include "operator/reconcile/kernel/pods.h"
 #include "operator/reconcile/kernel/start_queue.h"
@@ -130,6 +131,7 @@ struct Observed {
   MovesElsewhere elsewhere;        // of all other jobs
   StartQueue queue;                // of a job that is to start
   std::optional<Queued> queued;    // not set: Kueue has no say in this job
+  PodGroupFacts pod_group;         // of a job whose start the cluster's scheduler makes all or nothing
   bool capacity_may_come = false;  // in a cluster: other jobs end, an autoscaler adds nodes
   bool images_unreadable = false;  // so the template must name the command
   double superstep_seconds = 0;
@@ -144,11 +146,15 @@ struct Observed {
   Duration started_for{};                           // … since status.startTime
   Duration ended_for{};                             // … since status.completionTime
   Duration starting_for{};                          // … it has seen this attempt in phase Starting
+  Duration start_counts_for{};                      // … the same, anew whenever its gang has waited (gang.h)
   Duration restarting_for{};                        // … since the last attempt failed
   Duration draining_for{};                          // … it has seen ranks on nodes that they have to leave
   Duration blank_for{};                             // … it has seen pods of the job, but no status
   std::map<migrate::Phase, SteadyTime> wave_since;  // … and since when the wave in each of its phases
 };
+
+// As if there were no other BSPJob.
+std::vector<observe::NodeFacts> nodes_without_jobs(const Observed& o);
 
 struct Event {
   std::string type;  // Normal, Warning
@@ -186,6 +192,7 @@ struct Work {
   std::vector<migrate::Action> actions = {};  // verbs to sidecars
   std::vector<Forgotten> forget = {};
   WorkloadWrites workload = {};
+  nlohmann::json pod_group = {};  // to be created unless it is there; null: none is needed now
   bool remove_finalizer = false;  // the job is being deleted and nothing of it is left
   bool remove_job = false;        // its time to live after the end is over
   Notices notices = {};

@@ -6,6 +6,7 @@
 #include "base/core/base64.h"
 #include "base/json/fields.h"
 #include "crds/names.h"
+#include "operator/reconcile/kernel/gang.h"
 #include "operator/reconcile/kernel/json_child.h"
 
 namespace bsp::reconcile {
@@ -302,6 +303,7 @@ json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDef
     spec["automountServiceAccountToken"] = false;
   spec["restartPolicy"] = "Never";  // a rank is never restarted alone, because its epoch ended with it
   place_pod(spec, job, request, options);
+  if (options.scheduled) join_pod_group(pod, job, request);
   json& volumes = child(spec, "volumes", json::value_t::array);
   const bool copies = options.delivery == RuntimeDelivery::kCopy;
   put(volumes, copies ? json{{"name", "bsp-runtime"}, {"emptyDir", json::object()}}

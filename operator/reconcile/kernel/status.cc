@@ -12,6 +12,7 @@
 #include "base/core/first_few.h"
 #include "base/json/fields.h"
 #include "operator/decide/explain.h"
+#include "operator/reconcile/kernel/gang.h"
 #include "operator/reconcile/kernel/move_memory.h"
 #include "operator/reconcile/kernel/pods.h"
 #include "operator/reconcile/kernel/rescheduling.h"
@@ -219,6 +220,10 @@ bool warn_of_overrides(const Observed& o, crds::BspJobStatus& status) {
                       "program has no capabilities (raise a limit such as memlock on the nodes instead of "
                       "IPC_LOCK)",
                       added.dump()));
+  if (const std::string own = own_pod_group(o.job.spec); o.capacity_may_come && !own.empty())
+    texts.add(
+        std::format("{} is left out: spec.scheduling.gang is {}, so the pods belong to a PodGroup of the operator's",
+                    own, crds::to_string(o.job.spec.scheduling.gang)));
   const bool is = !texts.empty();
   if (is == is_on(status, kTemplateOverridden)) return false;
   turn_condition(o, status, kTemplateOverridden, is, "ReplacedByOperator", texts.text());

@@ -110,6 +110,42 @@ TEST_F(ControllerTest, AJobBecomesPodsThatTheSchedulerMayPlaceWithinTheirSet) {
   EXPECT_THAT(controller->metrics().text, HasSubstr("bsp_jobs{phase=\"Starting\"} 1\n"));
 }
 
+TEST_F(ControllerTest, AGangWaitsForAnApiThatIsNotServed) {
+  const auto controller = start();
+  json gang = job("lbm");
+  gang["spec"]["scheduling"] = {{"gang", "SchedulerPlugins"}};
+  ASSERT_TRUE(client_->create(gang));
+  ASSERT_TRUE(becomes("lbm", "message",
+                      "spec.scheduling.gang is SchedulerPlugins, and its PodGroup can't be created: the API server "
+                      "doesn't serve PodGroup of scheduling.x-k8s.io/v1alpha1; is its CustomResourceDefinition "
+                      "installed?; install scheduler-plugins"));
+  EXPECT_EQ(in_status("lbm", "phase"), "Pending");
+  EXPECT_EQ(in_status("lbm", "reason"), "PodGroupRefused");
+  EXPECT_THAT(pods_in("default"), IsEmpty());
+  const json any = {{"type", "object"}, {"x-kubernetes-preserve-unknown-fields", true}};
+  const json schema = {{"type", "object"}, {"properties", {{"spec", any}, {"status", any}}}};
+  ASSERT_TRUE(
+      client_->create({{"apiVersion", "apiextensions.k8s.io/v1"},
+                       {"kind", "CustomResourceDefinition"},
+                       {"metadata", {{"name", "podgroups.scheduling.x-k8s.io"}}},
+                       {"spec",
+                        {{"group", "scheduling.x-k8s.io"},
+                         {"scope", "Namespaced"},
+                         {"names", {{"plural", "podgroups"}, {"kind", "PodGroup"}, {"listKind", "PodGroupList"}}},
+                         {"versions",
+                          {{{"name", "v1alpha1"},
+                            {"served", true},
+                            {"storage", true},
+                            {"schema", {{"openAPIV3Schema", schema}}}}}}}}}));
+  ASSERT_TRUE(has_pods(2)) << read("lbm");
+  const auto groups = client_->list({"scheduling.x-k8s.io/v1alpha1", "PodGroup"}, "default").value();
+  ASSERT_EQ(groups.size(), 1u);
+  EXPECT_EQ(groups[0]["spec"]["minMember"], 2);
+  EXPECT_EQ(groups[0]["metadata"]["ownerReferences"][0]["uid"], read("lbm")["metadata"]["uid"]);
+  const json pod = client_->get({kPod, "default", "lbm-r0-g0"}).value();
+  EXPECT_EQ(pod["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"], groups[0]["metadata"]["name"]);
+}
+
 TEST_F(ControllerTest, TheOptionsReachThePods) {
   Options options;
   options.pods.user_namespace = false;

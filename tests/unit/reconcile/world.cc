@@ -127,6 +127,19 @@ void World::cordon(const std::string& node, bool on) {
   else
     cordons.erase(node);
 }
+void World::place_pods() {
+  for (auto& [name, pod] : pods) {
+    if (!pod.node.empty()) continue;
+    const auto free = std::ranges::find_if(nodes, [&](const auto& node) {
+      return std::ranges::none_of(pods, [&](const auto& entry) { return entry.second.node == node.name; });
+    });
+    if (free == nodes.end()) return violate("no node is free for " + name);
+    pod.node = free->name;
+    pod.object["spec"]["nodeName"] = pod.node;
+    pod.up_at = tick_ + slow_start;
+    pod.facts_of.clear();
+  }
+}
 void World::silence(const std::string& name, int ticks) {
   if (Pod* pod = find(name)) pod->silent_until = std::max(pod->silent_until, tick_ + ticks), note("silent: " + name);
 }
@@ -148,6 +161,7 @@ void World::restart_operator(int down_for) {
   newest_ = 0;
   progress_ = {};
   known_wave_ = 0;
+  pod_group = {};
   unwritten_.clear();
   decided.reset();
   operator_up_at_ = tick_ + down_for;
@@ -188,12 +202,13 @@ bool World::all_ended() const {
 void World::check_invariants() {
   std::map<std::string, int> held;
   for (const auto& [name, pod] : pods) {
+    if (pod.node.empty()) continue;
     if (static_cast<std::uint32_t>(++held[pod.node]) > options_.slots) violate("more pods than slots on " + pod.node);
   }
   if (options_.cluster)
     for (const World* other : options_.cluster->worlds)
       for (const auto& [name, pod] : other->pods)
-        if (other != this && ++held[pod.node] > 1) violate("pods of two jobs on " + pod.node);
+        if (other != this && !pod.node.empty() && ++held[pod.node] > 1) violate("pods of two jobs on " + pod.node);
 }
 
 }  // namespace bsp::reconcile::sim

@@ -112,6 +112,7 @@ class World : public simulated::Cluster {
   void delete_migration(const std::string& name) { migrations.erase(name); }
   void decide(std::vector<MoveRequest> moves);  // what the scheduler would hand over
   void cordon(const std::string& node, bool on = true);
+  void place_pods();     // those without a node, on free ones
   void remove_status();  // of the job, by another than the operator
   void remove_job() { job.metadata.deletion_timestamp = now; }
 
@@ -135,11 +136,15 @@ class World : public simulated::Cluster {
   std::optional<Hearing> everywhere;                          // instead of what this job hears
   MoveCaps caps;
   bool capacity_may_come = false;
-  std::optional<Queued> queued;  // the test is Kueue
-  bool removed = false;          // the job object is gone
-  int conflicts = 0;             // so many of the next writes of the status fail
-  int die_after_stores = -1;     // the operator dies right after so many more writes
-  int slow_start = 1;            // ticks until a new pod is up
+  std::optional<Queued> queued;            // the test is Kueue
+  std::vector<nlohmann::json> pod_groups;  // that exist; none is made twice
+  PodGroupFacts pod_group;                 // what the operator knows
+  std::optional<Error> no_pod_groups;      // why none can be created
+  bool no_room = false;                    // pods that are created find no node until place_pods()
+  bool removed = false;                    // the job object is gone
+  int conflicts = 0;                       // so many of the next writes of the status fail
+  int die_after_stores = -1;               // the operator dies right after so many more writes
+  int slow_start = 1;                      // ticks until a new pod is up
   migrate::Limits limits;
   JobLimits job_limits;
   std::string shown_logs_of;

@@ -23,6 +23,10 @@ json World::pod_object(const Pod& pod) const {
   json status = {{"phase", "Running"}, {"containerStatuses", json::array({app})}};
   if (pod.helper) status["containerStatuses"].push_back({{"name", "helper"}, {"state", {{"running", json::object()}}}});
   if (tick_ >= pod.up_at) status["podIP"] = std::format("10.0.{}.{}", pod.rank, pod.name.back() - '0');
+  if (pod.node.empty())
+    status = {
+        {"phase", "Pending"},
+        {"conditions", {{{"type", "PodScheduled"}, {"status", "False"}, {"message", "0/4 nodes are available"}}}}};
   if (!pod.evicted.is_null()) {
     status = pod.evicted;
     status["phase"] = "Failed";
@@ -53,6 +57,7 @@ Observed World::observe() {
   o.caps = caps;
   o.capacity_may_come = capacity_may_come;
   o.queued = queued;
+  o.pod_group = pod_group;
   if (SharedNodes* cluster = options_.cluster) {
     seen_ = cluster->reservations.version;
     o.elsewhere = moves_elsewhere(cluster->reservations, key());
@@ -233,23 +238,34 @@ void World::do_work(const Work& work) {
     if (!work.workload.status.is_null()) queued->workload["status"].merge_patch(work.workload.status.at("status"));
   }
   for (const auto& [name, m] : std::exchange(unwritten_, {})) write(m);
+  const bool needs_group = starts_by_scheduler(observe());
+  if (work.pod_group.is_null()) {
+    pod_group = {};
+  } else if (no_pod_groups) {
+    pod_group = {.made = false, .refused = no_pod_groups};
+  } else {
+    if (!std::ranges::contains(pod_groups, work.pod_group))
+      pod_groups.push_back(work.pod_group), note("makes a PodGroup");
+    pod_group = {.made = true, .refused = {}};
+  }
   for (const PodRequest& request : work.create_pods) {
     json object = make_pod(job, request, {});
     const std::string name = object["metadata"]["name"];
     if (pods.contains(name)) continue;
+    if (needs_group && !request.target && pod_groups.empty()) violate(name + " is created before its PodGroup");
     created.push_back(request);
     note("creates " + name);
     Pod& pod = pods[name];
     pod.name = name;
     pod.uid = std::format("uid-{}", ++uids_);
     pod.rank = request.rank;
-    pod.node = request.node;
+    pod.node = no_room ? "" : request.node;
     pod.target = request.target;
-    pod.up_at = tick_ + slow_start + (options_.seed ? random(0, 4) : 0);
+    pod.up_at = no_room ? 1 << 30 : tick_ + slow_start + (options_.seed ? random(0, 4) : 0);
     pod.status.rank = request.rank;
     pod.status.pod = name;
-    pod.object = {{"metadata", {{"uid", pod.uid}, {"labels", object["metadata"]["labels"]}}},
-                  {"spec", {{"nodeName", object["spec"]["nodeName"]}}}};
+    pod.object = {{"metadata", {{"uid", pod.uid}, {"labels", object["metadata"]["labels"]}}}, {"spec", json::object()}};
+    if (!no_room) pod.object["spec"]["nodeName"] = object["spec"]["nodeName"];
   }
   const bool runs = job.status.phase == JobPhase::kRunning || job.status.phase == JobPhase::kMigrating;
   for (const std::string& name : work.delete_pods) {

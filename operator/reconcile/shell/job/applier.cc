@@ -57,6 +57,7 @@ void Applier::apply(const Observed& o, const Advice& advice, const Work& work, c
   evictions_.keep(o.job, work.protect);
   workload_.write(work.workload);
   notices_.forget(work.forget);
+  pod_group_.keep(work.pod_group);
   pods_.create(o, work.create_pods, prepared.signer);
   pods_.remove(o, work.delete_pods);
   if (work.remove_finalizer) removal_.finish();

@@ -10,6 +10,7 @@
 #include "operator/reconcile/shell/job/job_meter.h"
 #include "operator/reconcile/shell/job/log_tails.h"
 #include "operator/reconcile/shell/job/notices.h"
+#include "operator/reconcile/shell/job/pod_group_keeper.h"
 #include "operator/reconcile/shell/job/pod_keeper.h"
 #include "operator/reconcile/shell/job/preparation.h"
 #include "operator/reconcile/shell/job/removal.h"
@@ -25,9 +26,11 @@ inline constexpr std::chrono::seconds kIdle{1};
 
 class Applier {
  public:
-  Applier(const JobParts& parts, StatusWriter& status, PodKeeper& pods, Advisor& advisor, const JobRemoval& removal)
+  Applier(const JobParts& parts, StatusWriter& status, PodKeeper& pods, PodGroupKeeper& pod_group, Advisor& advisor,
+          const JobRemoval& removal)
       : status_(status),
         pods_(pods),
+        pod_group_(pod_group),
         advisor_(advisor),
         removal_(removal),
         notices_(parts),
@@ -47,6 +50,7 @@ class Applier {
 
   StatusWriter& status_;
   PodKeeper& pods_;
+  PodGroupKeeper& pod_group_;
   Advisor& advisor_;
   const JobRemoval& removal_;
   JobNotices notices_;

@@ -5,6 +5,7 @@
 #include "operator/reconcile/kernel/job_clocks.h"
 #include "operator/reconcile/kernel/lost_pods.h"
 #include "operator/reconcile/shell/job/observer.h"
+#include "operator/reconcile/shell/job/pod_group_keeper.h"
 #include "operator/reconcile/shell/job/pod_keeper.h"
 #include "operator/reconcile/shell/job/progress.h"
 #include "operator/reconcile/shell/job/report_rounds.h"
@@ -13,10 +14,11 @@ namespace bsp::reconcile {
 
 class Follower {
  public:
-  Follower(const JobParts& parts, PodKeeper& pods, Advisor& advisor)
+  Follower(const JobParts& parts, PodKeeper& pods, const PodGroupKeeper& pod_group, Advisor& advisor)
       : job_ref_(parts.job),
         sidecar_thread_(parts.shell.sidecar_thread),
         pods_(pods),
+        pod_group_(pod_group),
         advisor_(advisor),
         observer_(parts.shell, parts.job),
         reports_(advisor) {}
@@ -33,6 +35,7 @@ class Follower {
   const JobRef job_ref_;
   SidecarThread& sidecar_thread_;
   PodKeeper& pods_;
+  const PodGroupKeeper& pod_group_;
   const Advisor& advisor_;
   const JobObserver observer_;
   ReportRounds reports_;

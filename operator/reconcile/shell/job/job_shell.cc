@@ -18,13 +18,14 @@ constexpr auto kStartingJob = 3s;
 JobShell::JobShell(const ShellParts& parts, const JobRef& job, std::function<void()> changed)
     : parts_(parts, job, std::move(changed)),
       pods_(parts_),
+      pod_group_(parts_),
       status_(parts_),
       removal_(parts_),
       stored_(parts_, pods_, removal_),
       advisor_({.calls = parts.options.calls, .records = parts.options.record != nullptr}),
       preparation_(parts_, stored_, status_, pods_.maker()),
-      follower_(parts_, pods_, advisor_),
-      applier_(parts_, status_, pods_, advisor_, removal_),
+      follower_(parts_, pods_, pod_group_, advisor_),
+      applier_(parts_, status_, pods_, pod_group_, advisor_, removal_),
       stall_(parts_) {}
 
 Duration JobShell::reconcile() {

@@ -32,6 +32,7 @@ class JobShell {
 
   const JobParts parts_;
   PodKeeper pods_;
+  PodGroupKeeper pod_group_;
   StatusWriter status_;
   const JobRemoval removal_;
   StoredJob stored_;

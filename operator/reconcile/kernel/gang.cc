@@ -1,0 +1,172 @@
+#include "operator/reconcile/kernel/gang.h"
+
+#include <algorithm>
+#include <format>
+#include <string_view>
+
+#include "base/json/fields.h"
+#include "operator/reconcile/kernel/json_child.h"
+#include "operator/reconcile/kernel/observed.h"
+#include "operator/reconcile/kernel/status.h"
+
+namespace bsp::reconcile {
+
+using crds::Gang;
+using nlohmann::json;
+
+namespace {
+
+constexpr const char* kGroupLabel = "scheduling.x-k8s.io/pod-group";      // of scheduler-plugins
+constexpr const char* kGroupAnnotation = "scheduling.k8s.io/group-name";  // of Volcano
+constexpr const char* kQueueAnnotation =
+    "scheduling.volcano.sh/queue-name";  // Volcano's queue, of a pod without a group
+
+const json& template_spec(const crds::BspJobSpec& spec) { return part_at(spec.pod_template, "spec"); }
+const json& template_metadata(const crds::BspJobSpec& spec) { return part_at(spec.pod_template, "metadata"); }
+
+std::string group_name(const crds::BspJob& job) { return name_of_job({job.metadata.name, job.metadata.uid}); }
+
+json group_of(const crds::BspJob& job, const char* api_version, json spec) {
+  return {{"apiVersion", api_version},
+          {"kind", "PodGroup"},
+          {"metadata", metadata_of_object(job, group_name(job))},
+          {"spec", std::move(spec)}};
+}
+
+// What a group of its own would have been given by the template's pods.
+json volcano_spec(const crds::BspJobSpec& spec) {
+  json made = {{"minMember", spec.ranks}};
+  if (const std::string queue = text_at(part_at(template_metadata(spec), "annotations"), kQueueAnnotation);
+      !queue.empty())
+    made["queue"] = queue;
+  if (const std::string priority = text_at(template_spec(spec), "priorityClassName"); !priority.empty())
+    made["priorityClassName"] = priority;
+  return made;
+}
+
+// Sets `name` in an object of the pod's metadata, or removes it.
+void put_or_erase(json& pod, const char* object, const char* name, const std::string& value) {
+  json& metadata = child(pod, "metadata", json::value_t::object);
+  if (!value.empty())
+    child(metadata, object, json::value_t::object)[name] = value;
+  else if (part_at(metadata, object).is_object())
+    metadata[object].erase(name);
+}
+
+// What the cluster has to have.
+std::string_view needs(Gang gang) {
+  switch (gang) {
+    case Gang::kReserve:
+      return "";
+    case Gang::kPodGroup:
+      return "turn on the feature gates GenericWorkload and GangScheduling of Kubernetes 1.36 and its API "
+             "scheduling.k8s.io/v1alpha2";
+    case Gang::kSchedulerPlugins:
+      return "install scheduler-plugins with its PodGroup (scheduling.x-k8s.io/v1alpha1)";
+    case Gang::kVolcano:
+      return "install Volcano with its PodGroup (scheduling.volcano.sh/v1beta1)";
+  }
+  return "";
+}
+
+}  // namespace
+
+bool starts_by_scheduler(const Observed& o) {
+  return o.job.spec.scheduling.gang != Gang::kReserve && o.capacity_may_come;
+}
+
+bool waits_in_gang(const Observed& o) {
+  const crds::BspJobStatus& status = o.job.status;
+  return starts_by_scheduler(o) && status.phase == crds::JobPhase::kStarting &&
+         std::ranges::all_of(status.ranks, [&](const crds::RankPlace& place) {
+           const auto pod = o.pods.find(place.pod);
+           return pod != o.pods.end() && pod->second.node.empty();
+         });
+}
+
+bool targets_join_group(const crds::BspJob& job) { return job.spec.scheduling.gang == Gang::kVolcano; }
+
+json make_pod_group(const crds::BspJob& job) {
+  switch (job.spec.scheduling.gang) {
+    case Gang::kReserve:
+      return {};
+    case Gang::kPodGroup:
+      return group_of(job, "scheduling.k8s.io/v1alpha2",
+                      {{"schedulingPolicy", {{"gang", {{"minCount", job.spec.ranks}}}}}});
+    case Gang::kSchedulerPlugins:
+      return group_of(job, "scheduling.x-k8s.io/v1alpha1", {{"minMember", job.spec.ranks}});
+    case Gang::kVolcano:
+      return group_of(job, "scheduling.volcano.sh/v1beta1", volcano_spec(job.spec));
+  }
+  return {};
+}
+
+void join_pod_group(json& pod, const crds::BspJob& job, const PodRequest& request) {
+  const std::string group = request.target && !targets_join_group(job) ? "" : group_name(job);
+  json& spec = child(pod, "spec", json::value_t::object);
+  switch (job.spec.scheduling.gang) {
+    case Gang::kReserve:
+      return;
+    case Gang::kPodGroup:
+      spec.erase("schedulingGroup");
+      if (!group.empty()) spec["schedulingGroup"] = {{"podGroupName", group}};
+      return;
+    case Gang::kSchedulerPlugins:
+      return put_or_erase(pod, "labels", kGroupLabel, group);
+    case Gang::kVolcano:
+      put_or_erase(pod, "annotations", kGroupAnnotation, group);
+      if (text_at(spec, "schedulerName").empty()) spec["schedulerName"] = "volcano";
+  }
+}
+
+std::string own_pod_group(const crds::BspJobSpec& spec) {
+  const auto in_metadata = [&](const char* object, const char* name) {
+    return text_at(part_at(template_metadata(spec), object), name).empty()
+               ? std::string()
+               : std::format("spec.template.metadata.{}[{}]", object, name);
+  };
+  switch (spec.scheduling.gang) {
+    case Gang::kReserve:
+      return "";
+    case Gang::kPodGroup:
+      return part_at(template_spec(spec), "schedulingGroup").is_null() ? "" : "spec.template.spec.schedulingGroup";
+    case Gang::kSchedulerPlugins:
+      return in_metadata("labels", kGroupLabel);
+    case Gang::kVolcano:
+      return in_metadata("annotations", kGroupAnnotation);
+  }
+  return "";
+}
+
+GroupRefused why_no_group(const crds::BspJob& job, const Error& error) {
+  const Gang gang = job.spec.scheduling.gang;
+  const bool unserved = error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kNotFound;
+  const bool forbidden = error.code == ErrorCode::kRefused;
+  const std::string remedy =
+      unserved    ? std::format("; {}, or create the job again with Reserve", needs(gang))
+      : forbidden ? "; set gangScheduling.enabled of the operator's chart, or create the job again with Reserve"
+                  : "";
+  return {unserved    ? "NotServed"
+          : forbidden ? "Forbidden"
+                      : "Refused",
+          std::format("spec.scheduling.gang is {}, and its PodGroup can't be created: {}{}", crds::to_string(gang),
+                      error.message, remedy)};
+}
+
+bool warn_of_gang(const Observed& o, crds::BspJobStatus& status) {
+  const Gang gang = o.job.spec.scheduling.gang;
+  const bool alone = gang != Gang::kReserve && !starts_by_scheduler(o);
+  const bool unnamed = gang == Gang::kSchedulerPlugins && text_at(template_spec(o.job.spec), "schedulerName").empty();
+  const bool is = alone || unnamed;
+  if (is == is_on(status, kGangNotEnsured)) return false;
+  turn_condition(
+      o, status, kGangNotEnsured, is, alone ? "NoScheduler" : "SchedulerNotNamed",
+      alone
+          ? std::format("spec.scheduling.gang is {}, and one machine has no scheduler: the ranks start as with Reserve",
+                        crds::to_string(gang))
+          : "spec.scheduling.gang is SchedulerPlugins, and spec.template.spec.schedulerName names no scheduler: unless "
+            "the cluster's default scheduler has the plugin Coscheduling, it schedules each rank alone");
+  return is;
+}
+
+}  // namespace bsp::reconcile

@@ -1,0 +1,66 @@
+// Starts that the cluster's scheduler makes all or nothing (spec.scheduling.gang): the operator makes a PodGroup of all ranks,
+// then their pods, which name it, and the scheduler gives nodes to all of them or to none.
+//
+//   Pending ─ PodGroup made ─> Starting: all pods made, none has a node ─ the scheduler has room for all ─> Running
+//      └ refused: the job waits (PodGroupRefused)
+//
+// The operator reserves no slot for such a start and waits for none. The start's time limit doesn't run while all pods wait
+// for nodes; spec.runPolicy.activeDeadlineSeconds does.
+//
+// One PodGroup lasts for the whole job, since every attempt begins without pods and with as many ranks. Its name holds the
+// job's uid, as that of a Secret does, so one of that name is this job's, and the operator needs no right to read it. It goes
+// with the job, by its owner.
+//
+// Targets of moves: a move must never wait for a gang. In kube-scheduler and scheduler-plugins a pod without a group
+// is scheduled by itself, so a target names none. To Volcano every pod belongs to a group: it would make one for the
+// target that has to be admitted to a queue first and whose one pod could be preempted alone. So a target joins the job's, which
+// is admitted, and satisfied because all ranks run. Pure.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <optional>
+#include <string>
+
+#include "base/core/error.h"
+#include "crds/bspjob.h"
+
+namespace bsp::reconcile {
+
+struct Observed;
+struct PodRequest;
+
+// Condition of a job whose PodGroup can't be made, and status.reason while it waits for that.
+inline constexpr const char* kPodGroupRefused = "PodGroupRefused";
+// Condition of a job whose start may not be all or nothing as spec.scheduling.gang asks for.
+inline constexpr const char* kGangNotEnsured = "GangNotEnsured";
+
+// What is known of the PodGroup.
+struct PodGroupFacts {
+  bool made = false;             // since the job last needed one
+  std::optional<Error> refused;  // the answer to the last attempt to create it
+};
+
+// The cluster's scheduler makes the start all or nothing; false on one machine, which has none.
+bool starts_by_scheduler(const Observed& o);
+// Every pod of the start is there and none has a node: it holds nothing, and another attempt would only queue again.
+bool waits_in_gang(const Observed& o);
+bool targets_join_group(const crds::BspJob& job);
+// The object; null if spec.scheduling.gang is Reserve.
+nlohmann::json make_pod_group(const crds::BspJob& job);
+// Makes `pod` a member of the job's group, or of none, whatever the template says of groups of that kind.
+void join_pod_group(nlohmann::json& pod, const crds::BspJob& job, const PodRequest& request);
+// Where the template names such a group itself, which the pods then don't have: "spec.template.…"; "" if it names none.
+std::string own_pod_group(const crds::BspJobSpec& spec);
+
+// The reason of the condition, and its message with the remedy.
+struct GroupRefused {
+  std::string reason;
+  std::string message;
+};
+GroupRefused why_no_group(const crds::BspJob& job, const Error& error);
+
+// Of a job that asks for a gang; true if the condition has just become True.
+bool warn_of_gang(const Observed& o, crds::BspJobStatus& status);
+
+}  // namespace bsp::reconcile

@@ -1,0 +1,41 @@
+#include "operator/reconcile/shell/job/pod_group_keeper.h"
+
+namespace bsp::reconcile {
+
+namespace {
+constexpr std::chrono::minutes kGroupAgain{1};
+constexpr std::chrono::seconds kRefusedGroupAgain{5}, kGoingGroupAgain{1};
+}  // namespace
+
+PodGroupFacts PodGroupKeeper::known() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->facts;
+}
+
+void PodGroupKeeper::keep(const nlohmann::json& group) {
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (group.is_null()) {
+      state_->facts = {};
+      state_->again = {};
+      return;
+    }
+    if (std::chrono::steady_clock::now() < state_->again) return;
+  }
+  calls_->once("create the PodGroup", [&client = client_, state = state_, group] { create(client, group, *state); });
+}
+
+void PodGroupKeeper::create(kube::Client& client, const nlohmann::json& group, State& state) {
+  const auto created = client.create(group);
+  const bool exists = !created && created.error().code == ErrorCode::kConflict;
+  // Kubernetes keeps one that was deleted until no pod names it any more; then another can be made.
+  const bool goes = exists && created.error().message.contains("object is being deleted");
+  const std::lock_guard lock(state.mutex);
+  state.facts.made = created || (exists && !goes);
+  state.facts.refused = state.facts.made || goes ? std::nullopt : std::optional(created.error());
+  state.again = std::chrono::steady_clock::now() + (state.facts.made ? SteadyTime::duration(kGroupAgain)
+                                                    : goes           ? kGoingGroupAgain
+                                                                     : kRefusedGroupAgain);
+}
+
+}  // namespace bsp::reconcile

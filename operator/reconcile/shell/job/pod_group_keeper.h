@@ -1,0 +1,35 @@
+// A job's PodGroup (kernel/gang.h), created off the worker and never read.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "operator/reconcile/kernel/gang.h"
+#include "operator/reconcile/shell/job/job_parts.h"
+
+namespace bsp::reconcile {
+
+class PodGroupKeeper {
+ public:
+  explicit PodGroupKeeper(const JobParts& parts) : client_(parts.shell.client), calls_(parts.calls) {}
+
+  [[nodiscard]] PodGroupFacts known() const;
+  // Creates it, and again now and then as long as it is needed, since it may have been deleted. null: it is not needed, and
+  // nothing is known of it when it is again.
+  void keep(const nlohmann::json& group);
+
+ private:
+  struct State {  // the call writes it, and may outlive the job
+    std::mutex mutex;
+    PodGroupFacts facts;
+    SteadyTime again{};
+  };
+  static void create(kube::Client& client, const nlohmann::json& group, State& state);
+
+  kube::Client& client_;
+  const std::shared_ptr<JobCalls> calls_;
+  const std::shared_ptr<State> state_ = std::make_shared<State>();
+};
+
+}  // namespace bsp::reconcile

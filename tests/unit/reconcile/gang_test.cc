@@ -1,0 +1,386 @@
+// Starts that the cluster's scheduler makes all or nothing; the test is the scheduler. tests/e2e/kubernetes_gang_test.py has the real one.
+#include "operator/reconcile/kernel/gang.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "operator/reconcile/kernel/status.h"
+#include "tests/unit/reconcile/expectations.h"
+
+namespace bsp::reconcile::sim {
+namespace {
+
+using crds::Gang;
+using crds::JobPhase;
+using nlohmann::json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+using testing::StartsWith;
+
+struct Gangs : testing::Test {
+  explicit Gangs(const Options& options = {.ranks = 3}) : w(options) {
+    w.capacity_may_come = true;
+    w.job.spec.scheduling.gang = Gang::kPodGroup;
+  }
+  std::string condition(const char* type) const {
+    const crds::Condition* c = crds::find_condition(w.job.status.conditions, type);
+    return c && c->status == crds::ConditionStatus::kTrue ? c->reason : "";
+  }
+  int events(const std::string& reason) const {
+    return static_cast<int>(std::ranges::count(w.events, reason, &Event::reason));
+  }
+  World w;
+};
+
+TEST_F(Gangs, ThePodGroupIsMadeBeforeThePodsAndOnce) {
+  w.tick();
+  EXPECT_EQ(w.job.status.phase, JobPhase::kPending);
+  ASSERT_THAT(w.pod_groups, SizeIs(1));
+  EXPECT_THAT(w.pods, IsEmpty());
+  EXPECT_EQ(w.pod_groups[0], make_pod_group(w.job));
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.violation << w.trace;
+  EXPECT_THAT(w.pod_groups, SizeIs(1));
+  for (int i = 0; i < 5; ++i) w.tick();
+  EXPECT_EQ(w.unrest(), "");
+  EXPECT_TRUE(w.reconcile().work().pod_group.is_null()) << "no pod waits in it";
+}
+
+TEST_F(Gangs, TheStartWaitsForTheSchedulerWithoutReservationOrLimit) {
+  w.no_room = true;
+  w.nodes.erase(w.nodes.begin() + 1, w.nodes.end());  // one slot for three ranks
+  w.job.spec.sets.names = {w.nodes[0].set};
+  w.pod_group.made = true;
+  const Step start = w.reconcile();
+  ASSERT_TRUE(start.change());
+  EXPECT_EQ(start.change()->status.phase, JobPhase::kStarting) << start.change()->status.message;
+  EXPECT_THAT(start.change()->reserve, IsEmpty());
+  const int limit = static_cast<int>(w.job_limits.start / kTick);
+  for (int i = 0; i < 2 * limit; ++i) w.tick();
+  EXPECT_EQ(w.job.status.phase, JobPhase::kStarting);
+  EXPECT_EQ(w.job.status.attempt, 0u);
+  EXPECT_THAT(w.pods, SizeIs(3));
+  EXPECT_EQ(
+      w.job.status.message,
+      "job-r0-g0 of rank 0 finds no node: 0/4 nodes are available, job-r1-g0 of rank 1 finds no node: 0/4 nodes are "
+      "available, job-r2-g0 of rank 2 finds no node: 0/4 nodes are available");
+  w.pod_groups.clear();  // somebody deletes it
+  w.tick();
+  EXPECT_THAT(w.pod_groups, SizeIs(1)) << "pods wait in it";
+  for (const char* node : {"new-1", "new-2"}) w.nodes.push_back({.name = node, .set = w.nodes[0].set});
+  w.place_pods();
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.violation << w.trace;
+  EXPECT_EQ(w.job.status.attempt, 0u);
+}
+
+TEST_F(Gangs, ReserveWaitsWithoutPodsInTheSameCluster) {
+  w.job.spec.scheduling.gang = Gang::kReserve;
+  w.nodes.erase(w.nodes.begin() + 1, w.nodes.end());
+  w.job.spec.sets.names = {w.nodes[0].set};
+  for (int i = 0; i < 20; ++i) w.tick();
+  EXPECT_EQ(w.job.status.phase, JobPhase::kPending);
+  EXPECT_THAT(w.pods, IsEmpty());
+  EXPECT_THAT(w.pod_groups, IsEmpty());
+}
+
+TEST_F(Gangs, OnceAPodHasItsNodeTheStartHasItsUsualLimit) {
+  w.no_room = true;
+  ASSERT_TRUE(w.run_until([&] { return w.pods.size() == 3; }));
+  for (int i = 0; i < static_cast<int>(w.job_limits.start / kTick); ++i) w.tick();
+  w.slow_start = 1 << 29;  // their containers never start
+  w.place_pods();
+  for (int i = 0; i < static_cast<int>(w.job_limits.start / kTick) - 5; ++i) w.tick();
+  EXPECT_EQ(w.job.status.phase, JobPhase::kStarting) << "it counts from the node";
+  ASSERT_TRUE(w.run_until([&] { return w.job.status.attempt == 1; }, 20)) << w.trace;
+  EXPECT_EQ(w.job.status.restarts.back().reason, "StartTimeout");
+}
+
+TEST_F(Gangs, OnlyATimeInWhichAllPodsWaitForNodesDoesNotCount) {
+  Observed o;
+  o.job = w.job;
+  o.job.spec.ranks = 2;
+  o.job.status.phase = JobPhase::kStarting;
+  o.job.status.ranks.resize(2);
+  o.job.status.ranks[0].pod = "a";
+  o.job.status.ranks[1].pod = "b";
+  o.capacity_may_come = true;
+  JobClocks clocks;
+  const auto after = [&](int seconds) {
+    o.steady = SteadyTime(std::chrono::seconds(1000 + seconds));
+    clocks.fill(o);
+    return to_seconds(o.start_counts_for);
+  };
+  after(0);
+  EXPECT_EQ(after(10), 10) << "no pod can be created: a quota, say";
+  o.pods["a"];
+  EXPECT_EQ(after(20), 20);
+  o.pods["b"];
+  EXPECT_EQ(after(30), 0);
+  EXPECT_EQ(after(3600), 0);
+  EXPECT_EQ(to_seconds(o.starting_for), 3600);
+  o.pods["a"].node = "n";
+  EXPECT_EQ(after(3610), 0) << "from when it was seen";
+  EXPECT_EQ(after(3620), 10);
+  o.job.spec.scheduling.gang = Gang::kReserve;
+  o.pods["a"].node = "";
+  EXPECT_EQ(after(3630), 20) << "who reserves has a limit";
+}
+
+TEST_F(Gangs, AClusterWithoutANodeIsWaitedFor) {
+  w.nodes.clear();
+  w.job.spec.sets.names.clear();
+  for (int i = 0; i < 10; ++i) w.tick();
+  EXPECT_EQ(w.job.status.phase, JobPhase::kPending);
+  EXPECT_EQ(w.job.status.reason, "NoCapacity");
+  EXPECT_EQ(w.unrest(), "");
+}
+
+TEST_F(Gangs, NodesInUseByOtherJobsTakeRanksOfAStartThatWaits) {
+  for (auto& node : w.nodes) node.cordoned = true;  // as a node without a free slot is shown
+  Observed o = w.observe();
+  o.pod_group.made = true;
+  for (const auto& node : o.nodes) o.queue.on_node[node.name] = node.set == "fast" ? 2 : 0;
+  const Step step = reconcile_job(o, unadvised(o), w.limits, w.job_limits);
+  ASSERT_TRUE(step.change());
+  EXPECT_EQ(step.change()->status.phase, JobPhase::kStarting);
+  for (const auto& place : step.change()->status.ranks) EXPECT_EQ(place.set, "fast") << place.rank.value;
+}
+
+TEST_F(Gangs, NoReserveStartWaitsForOneThatHasNoNodes) {
+  SharedNodes cluster;
+  World gang({.name = "gang", .ranks = 3, .cluster = &cluster}),
+      other({.name = "other", .ranks = 3, .cluster = &cluster});
+  gang.capacity_may_come = other.capacity_may_come = true;
+  gang.no_room = true;
+  gang.job.spec.scheduling.gang = Gang::kPodGroup;
+  for (int i = 0; i < 20; ++i) gang.tick(), other.tick();
+  EXPECT_EQ(gang.job.status.phase, JobPhase::kStarting);
+  EXPECT_THAT(gang.pods, SizeIs(3));
+  EXPECT_FALSE(cluster.reservations.of_job.contains("default/gang"));
+  EXPECT_EQ(other.job.status.phase, JobPhase::kRunning) << other.trace;
+  EXPECT_EQ(gang.violation + other.violation, "");
+}
+
+TEST_F(Gangs, EveryAttemptHasThePodGroupBeforeItsPods) {
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+  w.pod_groups.clear();
+  w.end_program(1, 3, 0);
+  ASSERT_TRUE(w.run_until([&] { return w.job.status.attempt == 1 && w.job.status.phase == JobPhase::kRunning; }))
+      << w.violation << w.trace;
+  EXPECT_EQ(w.pod_groups, std::vector{make_pod_group(w.job)}) << "the same again";
+  w.job.spec.run_policy.suspend = true;
+  ASSERT_TRUE(w.run_until([&] { return w.job.status.phase == JobPhase::kSuspended && w.pods.empty(); })) << w.trace;
+  w.pod_groups.clear();
+  w.job.spec.run_policy.suspend = false;
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.violation << w.trace;
+  EXPECT_THAT(w.pod_groups, SizeIs(1));
+}
+
+TEST_F(Gangs, AnOperatorThatDiesInBetweenMakesNoPodWithoutIt) {
+  for (int stores = 0; stores < 4; ++stores) {
+    World v({.ranks = 3});
+    v.capacity_may_come = true;
+    v.job.spec.scheduling.gang = Gang::kVolcano;
+    v.die_after_stores = stores;
+    ASSERT_TRUE(v.run_until(JobPhase::kRunning)) << stores << v.violation << v.trace;
+  }
+}
+
+TEST_F(Gangs, AnApiThatIsNotServedIsNamedWithItsRemedyAndWaitedFor) {
+  w.no_pod_groups = Error{ErrorCode::kUnavailable,
+                          "the API server doesn't serve PodGroup of scheduling.k8s.io/v1alpha2; is its "
+                          "CustomResourceDefinition installed?",
+                          true};
+  for (int i = 0; i < 3000; ++i) w.tick();
+  EXPECT_EQ(w.job.status.phase, JobPhase::kPending);
+  EXPECT_EQ(w.job.status.attempt, 0u) << "nothing is restarted";
+  EXPECT_THAT(w.pods, IsEmpty());
+  EXPECT_EQ(w.job.status.reason, kPodGroupRefused);
+  EXPECT_EQ(
+      w.job.status.message,
+      "spec.scheduling.gang is PodGroup, and its PodGroup can't be created: the API server doesn't serve PodGroup of "
+      "scheduling.k8s.io/v1alpha2; is its CustomResourceDefinition installed?; turn on the feature gates "
+      "GenericWorkload and GangScheduling of Kubernetes 1.36 and its API scheduling.k8s.io/v1alpha2, or create the "
+      "job again with Reserve");
+  EXPECT_EQ(condition(kPodGroupRefused), "NotServed");
+  EXPECT_EQ(events(kPodGroupRefused), 1) << "reported once";
+  EXPECT_EQ(w.unrest(), "");
+  w.no_pod_groups.reset();
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+  EXPECT_EQ(condition(kPodGroupRefused), "");
+}
+
+TEST_F(Gangs, AMissingRightNamesTheChartsValue) {
+  w.job.spec.scheduling.gang = Gang::kSchedulerPlugins;
+  w.no_pod_groups = Error{ErrorCode::kRefused, "podgroups.scheduling.x-k8s.io is forbidden", false};
+  for (int i = 0; i < 10; ++i) w.tick();
+  EXPECT_EQ(condition(kPodGroupRefused), "Forbidden");
+  EXPECT_THAT(w.job.status.message, HasSubstr("set gangScheduling.enabled of the operator's chart"));
+  w.no_pod_groups = Error{ErrorCode::kInvalid, "admission webhook denied the request: queue x is closed", false};
+  for (int i = 0; i < 10; ++i) w.tick();
+  EXPECT_EQ(condition(kPodGroupRefused), "Refused") << "it says why now";
+  EXPECT_THAT(w.job.status.message, testing::EndsWith("denied the request: queue x is closed"));
+  EXPECT_EQ(events(kPodGroupRefused), 1);
+  w.job.spec.run_policy.suspend = true;
+  ASSERT_TRUE(w.run_until(JobPhase::kSuspended)) << w.trace;
+  EXPECT_EQ(condition(kPodGroupRefused), "") << "it waits no more";
+}
+
+TEST_F(Gangs, AJobThatIsDeletedMakesNoneAndGoes) {
+  for (const bool waits : {true, false}) {
+    World v({.ranks = 2});
+    v.capacity_may_come = true;
+    v.job.spec.scheduling.gang = Gang::kVolcano;
+    if (waits) v.no_pod_groups = Error{ErrorCode::kUnavailable, "not served", true};
+    if (waits)
+      v.tick();
+    else
+      ASSERT_TRUE(v.run_until(JobPhase::kRunning)) << v.trace;
+    v.no_pod_groups.reset();
+    v.pod_groups.clear();
+    v.remove_job();
+    ASSERT_TRUE(v.run_until([&] { return v.removed; })) << v.trace;
+    EXPECT_THAT(v.pod_groups, IsEmpty()) << "the owner's deletion takes it along";
+  }
+}
+
+TEST_F(Gangs, AMoveWaitsForNoGroup) {
+  for (const Gang gang : {Gang::kPodGroup, Gang::kSchedulerPlugins, Gang::kVolcano}) {
+    World v({.ranks = 2});
+    v.capacity_may_come = true;
+    v.job.spec.scheduling.gang = gang;
+    ASSERT_TRUE(v.run_until(JobPhase::kRunning)) << v.trace;
+    v.pod_groups.clear();
+    v.no_pod_groups = Error{ErrorCode::kUnavailable, "not served", true};
+    v.migrate_by_hand("m", 0, "fast");
+    ASSERT_TRUE(v.run_until([&] { return crds::is_finished(v.migration("m").status.phase); })) << v.trace;
+    EXPECT_EQ(v.migration("m").status.phase, migrate::Phase::kSucceeded) << v.trace;
+    ASSERT_TRUE(v.run_until([&] { return v.pods.size() == 2; })) << "the source's slot is free again";
+    v.no_pod_groups.reset();
+    v.migrate_by_hand("back", 0, "slow");
+    ASSERT_TRUE(v.run_until([&] { return crds::is_finished(v.migration("back").status.phase); })) << v.trace;
+    EXPECT_EQ(v.migration("back").status.phase, migrate::Phase::kSucceeded) << v.migration("back").status.message;
+    EXPECT_EQ(v.pod_groups.size(), gang == Gang::kVolcano ? 1u : 0u) << "the group of a target of Volcano's\n"
+                                                                     << v.trace;
+    expect_goes_on(v);
+  }
+}
+
+TEST_F(Gangs, OneMachineStartsAsWithReserve) {
+  w.capacity_may_come = false;
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+  EXPECT_THAT(w.pod_groups, IsEmpty());
+  EXPECT_EQ(condition(kGangNotEnsured), "NoScheduler");
+  EXPECT_EQ(events(kGangNotEnsured), 1);
+  EXPECT_EQ(crds::find_condition(w.job.status.conditions, kGangNotEnsured)->message,
+            "spec.scheduling.gang is PodGroup, and one machine has no scheduler: the ranks start as with Reserve");
+}
+
+TEST_F(Gangs, OfSchedulerPluginsNeedASchedulersName) {
+  w.job.spec.scheduling.gang = Gang::kSchedulerPlugins;
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+  EXPECT_EQ(condition(kGangNotEnsured), "SchedulerNotNamed");
+  EXPECT_EQ(w.unrest(), "");
+  for (const Gang gang : {Gang::kSchedulerPlugins, Gang::kPodGroup, Gang::kVolcano, Gang::kReserve}) {
+    World named({.ranks = 2});
+    named.capacity_may_come = true;
+    named.job.spec.scheduling.gang = gang;
+    if (gang == Gang::kSchedulerPlugins) named.job.spec.pod_template["spec"]["schedulerName"] = "scheduler-plugins";
+    ASSERT_TRUE(named.run_until(JobPhase::kRunning)) << named.trace;
+    EXPECT_FALSE(is_true(named, kGangNotEnsured)) << crds::to_string(gang);
+  }
+}
+
+// --- The objects ----------------------------------------------------------------------------------------------------
+crds::BspJob job_of(Gang gang, const json& metadata = json::object(), json spec = json::object()) {
+  crds::BspJob job;
+  job.metadata.name = "job";
+  job.metadata.name_space = "science";
+  job.metadata.uid = "12345678-9abc";
+  job.spec.ranks = 4;
+  job.spec.scheduling.gang = gang;
+  spec["containers"] = json::parse(R"([{"name": "app", "image": "i", "command": ["c"]}])");
+  job.spec.pod_template = {{"metadata", metadata}, {"spec", std::move(spec)}};
+  return job;
+}
+json pod_of(const crds::BspJob& job, bool target, bool scheduled = true) {
+  return make_pod(job, {.rank = 1, .target = target}, {}, {.scheduled = scheduled});
+}
+
+TEST(PodGroup, IsOwnedByTheJobAndHoldsAllRanks) {
+  const json of_kubernetes = make_pod_group(job_of(Gang::kPodGroup));
+  EXPECT_EQ(of_kubernetes["apiVersion"], "scheduling.k8s.io/v1alpha2");
+  EXPECT_EQ(of_kubernetes["kind"], "PodGroup");
+  EXPECT_EQ(of_kubernetes["metadata"], metadata_of_object(job_of(Gang::kPodGroup), "job-12345678"));
+  EXPECT_EQ(of_kubernetes["spec"], json::parse(R"({"schedulingPolicy": {"gang": {"minCount": 4}}})"));
+  const json of_plugins = make_pod_group(job_of(Gang::kSchedulerPlugins));
+  EXPECT_EQ(of_plugins["apiVersion"], "scheduling.x-k8s.io/v1alpha1");
+  EXPECT_EQ(of_plugins["spec"], json::parse(R"({"minMember": 4})"));
+  const json of_volcano = make_pod_group(job_of(Gang::kVolcano));
+  EXPECT_EQ(of_volcano["apiVersion"], "scheduling.volcano.sh/v1beta1");
+  EXPECT_EQ(of_volcano["spec"], json::parse(R"({"minMember": 4})"));
+  EXPECT_EQ(of_volcano["metadata"]["ownerReferences"][0]["uid"], "12345678-9abc");
+  const json queued = make_pod_group(
+      job_of(Gang::kVolcano, json::parse(R"({"annotations": {"scheduling.volcano.sh/queue-name": "lab"}})"),
+             {{"priorityClassName", "high"}}));
+  EXPECT_EQ(queued["spec"], json::parse(R"({"minMember": 4, "queue": "lab", "priorityClassName": "high"})"));
+  EXPECT_TRUE(make_pod_group(job_of(Gang::kReserve)).is_null());
+}
+
+TEST(PodGroup, OfKubernetesHasTheRanksAndNoTarget) {
+  const json own = json::parse(R"({"schedulingGroup": {"podGroupName": "mine"}})");
+  for (const json& spec : {json::object(), own}) {
+    const crds::BspJob job = job_of(Gang::kPodGroup, json::object(), spec);
+    EXPECT_EQ(pod_of(job, false)["spec"]["schedulingGroup"], json::parse(R"({"podGroupName": "job-12345678"})"));
+    EXPECT_FALSE(pod_of(job, true)["spec"].contains("schedulingGroup"));
+    EXPECT_FALSE(pod_of(job, false)["spec"].contains("schedulerName"));
+  }
+  for (const bool target : {true, false})
+    EXPECT_EQ(pod_of(job_of(Gang::kReserve, json::object(), own), target)["spec"]["schedulingGroup"],
+              own["schedulingGroup"])
+        << "the user's own";
+}
+
+TEST(PodGroup, OfSchedulerPluginsHasTheRanksAndNoTarget) {
+  const std::string label = "scheduling.x-k8s.io/pod-group";
+  for (const json& metadata : {json::object(), json({{"labels", {{label, "mine"}, {"a", "b"}}}})}) {
+    const crds::BspJob job = job_of(Gang::kSchedulerPlugins, metadata);
+    EXPECT_EQ(pod_of(job, false)["metadata"]["labels"][label], "job-12345678");
+    EXPECT_FALSE(pod_of(job, true)["metadata"]["labels"].contains(label));
+    EXPECT_EQ(pod_of(job, true)["metadata"]["labels"]["migbsp.io/rank"], "1");
+    EXPECT_FALSE(pod_of(job, false)["spec"].contains("schedulerName")) << "the template's business";
+  }
+}
+
+TEST(PodGroup, OfVolcanoHasTargetsToo) {
+  for (const bool target : {true, false}) {
+    const json pod = pod_of(job_of(Gang::kVolcano), target);
+    EXPECT_EQ(pod["metadata"]["annotations"]["scheduling.k8s.io/group-name"], "job-12345678");
+    EXPECT_EQ(pod["spec"]["schedulerName"], "volcano");
+    const json named = pod_of(job_of(Gang::kVolcano, json::object(), {{"schedulerName", "volcano-2"}}), target);
+    EXPECT_EQ(named["spec"]["schedulerName"], "volcano-2");
+  }
+}
+
+TEST(PodGroup, MeansNothingWithoutAScheduler) {
+  for (const Gang gang : {Gang::kPodGroup, Gang::kSchedulerPlugins, Gang::kVolcano})
+    EXPECT_EQ(pod_of(job_of(gang), false, false), pod_of(job_of(Gang::kReserve), false, false));
+}
+
+TEST(PodGroup, ThatTheTemplateNamesIsReplacedWithAWord) {
+  World w({.ranks = 2});
+  w.capacity_may_come = true;
+  w.job.spec.scheduling.gang = Gang::kVolcano;
+  w.job.spec.pod_template["metadata"]["annotations"]["scheduling.k8s.io/group-name"] = "mine";
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+  const crds::Condition* c = crds::find_condition(w.job.status.conditions, kTemplateOverridden);
+  ASSERT_TRUE(c);
+  EXPECT_THAT(c->message, StartsWith("spec.template.metadata.annotations[scheduling.k8s.io/group-name] is left out"));
+  EXPECT_EQ(own_pod_group(job_of(Gang::kPodGroup, {}, json::parse(R"({"schedulingGroup": {}})")).spec),
+            "spec.template.spec.schedulingGroup");
+  EXPECT_EQ(own_pod_group(job_of(Gang::kSchedulerPlugins, json::parse(R"({"labels": {"a": "b"}})")).spec), "");
+}
+
+}  // namespace
+}  // namespace bsp::reconcile::sim
