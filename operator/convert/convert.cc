@@ -325,8 +325,11 @@ class MpiJob {
     if (const json* mpi = at("spec.mpiImplementation"); mpi != nullptr && *mpi != "OpenMPI")
       note("spec.mpiImplementation",
            std::format("{}: the program must be built with Open MPI 5 to run as a BSPJob", text_of(*mpi)));
-    for (const char* path :
-         {"spec.runPolicy.schedulingPolicy", "spec.runPolicy.managedBy", "spec.launcherCreationPolicy"})
+    if (const char* policy = "spec.runPolicy.schedulingPolicy"; at(policy) != nullptr)
+      note(policy,
+           "not carried over: a start is all or nothing anyway; spec.scheduling.gang can leave it to Volcano or "
+           "scheduler-plugins");
+    for (const char* path : {"spec.runPolicy.managedBy", "spec.launcherCreationPolicy"})
       if (at(path) != nullptr) note(path, "not carried over: a BSPJob has nothing like it");
   }
 
