@@ -22,7 +22,7 @@ MONITORING = pathlib.Path(CHART) / "monitoring"
 
 class Screen(InANamespace):
     def test_get_describe_and_watch(self):
-        command = sized_lattice_boltzmann(0.5, supersteps=60)
+        command = sized_lattice_boltzmann(0.5, supersteps=300)
         words = [ON_HOST, "env", f"KUBECONFIG={KUBECONFIG}", KUBECTL, "get", "bspjobs", "-w", "-n", self.space.name, "--no-headers"]
         with job_of(self.space, bsp_job("seen", command, ranks=4, rescheduling={"alpha": 4, "d": 0.25})) as job, \
              subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as watch:
