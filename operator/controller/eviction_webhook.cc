@@ -89,24 +89,28 @@ void EvictionWebhook::keep_on() {
   while (!stop_) {
     lock.unlock();
     const auto kept = guarded([&] { return keep(); });
-    const Result<void> done = kept ? *kept : std::unexpected(kept.error());
+    const Result<bool> done = kept ? *kept : std::unexpected(kept.error());
     lock.lock();
     if (stop_) return;
     if (done)
       trouble_.clear();
     else if (trouble_.is_news(done.error().message))
       log_warning("evictions of ranks' pods are not answered by migrations", {{"error", done.error().message}});
-    stopping_.wait_for(lock, done ? options_.keep_every : options_.try_again, [&] { return stop_; });
+    stopping_.wait_for(lock, done && *done ? options_.keep_every : options_.try_again, [&] { return stop_; });
   }
 }
 
-// The Secret is read again each time, since it may have been lost and made again.
-Result<void> EvictionWebhook::keep() {
-  BSP_TRY(const std::string seed, reconcile::Authority(*keeper_, options_.own_name_space, options_.seed_name).seed());
+// The Secret is read again each time, since another leader may have made another one. Without it nothing changes: the
+// leader makes it before there is a rank, and puts it back if it was lost.
+Result<bool> EvictionWebhook::keep() {
+  BSP_TRY(const auto stored, reconcile::Authority(*keeper_, options_.own_name_space, options_.seed_name).stored());
+  if (!stored && !knows_seed_) return false;
+  const std::string seed = stored ? *stored : identity_.seed;
   if (seed != identity_.seed || reconcile::must_renew(identity_.made, SystemClock::now())) BSP_CHECK_OK(become(seed));
+  knows_seed_ = true;
   BSP_TRY(const bool changed, register_here());
   if (changed) log_info("evictions of ranks' pods are answered by migrations", {{"configuration", options_.name}});
-  return {};
+  return true;
 }
 
 Result<void> EvictionWebhook::become(const std::string& seed) {

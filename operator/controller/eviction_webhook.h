@@ -51,7 +51,7 @@ class EvictionWebhook {
       : options_(std::move(options)), client_(std::move(client)), keeper_(std::move(keeper)) {}
   Result<void> start();
   void keep_on();
-  Result<void> keep();
+  Result<bool> keep();  // false: there is no seed yet
   Result<void> become(const std::string& seed);
   [[nodiscard]] Result<bool> register_here();
   Page answer(const std::string& path, const std::string& body);
@@ -60,7 +60,8 @@ class EvictionWebhook {
   const std::unique_ptr<kube::ApiClient> client_;  // for answers
   const std::unique_ptr<kube::ApiClient> keeper_;  // for the seed and the registration, which may wait
   std::optional<net::TlsContext> tls_;
-  Identity identity_;  // of keeper's thread; the port's thread reads path_
+  Identity identity_;        // of keeper's thread; the port's thread reads path_
+  bool knows_seed_ = false;  // else the identity is nobody's
   reconcile::Trouble trouble_;
   std::mutex mutex_;
   std::condition_variable stopping_;

@@ -37,6 +37,13 @@ Result<std::string> Authority::seed() {
   return seed_;
 }
 
+Result<std::optional<std::string>> Authority::stored() {
+  const auto secret = client_.get(at_);
+  if (secret) return seed_in(*secret);
+  if (secret.error().code == ErrorCode::kNotFound) return std::nullopt;
+  return std::unexpected(secret.error());
+}
+
 void Authority::keep() {
   std::string seed;
   {

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "operator/kinds.h"
@@ -19,6 +20,8 @@ class Authority {
 
   // Read once, and made where there is none or none that can be read: jobs that run then get certificates of the new one.
   Result<std::string> seed();
+  // As it is stored now; nullopt: there is none. Of replicas that don't lead: only the leader makes one and puts it back.
+  Result<std::optional<std::string>> stored();
   // Puts the Secret back if it was deleted or overwritten since: the next leader needs it. Asks once in an interval.
   void keep();
 

@@ -85,6 +85,7 @@ class EvictionWebhookTest : public kube_test::World {
     (*created)["status"] = object["status"];
     ASSERT_TRUE(client_->update_status(*created));
     ASSERT_TRUE(client_->create({{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", {{"name", "slow-1"}}}}));
+    ASSERT_TRUE(client_->create(secret_));  // as the leader does before a job's first pod
   }
 
   static json configuration() {
@@ -148,6 +149,10 @@ class EvictionWebhookTest : public kube_test::World {
   std::vector<Object> migrations() { return client_->list(kRankMigration, "default").value(); }
 
   std::string name_space_;
+  const Object secret_ = {{"apiVersion", "v1"},
+                          {"kind", "Secret"},
+                          {"metadata", {{"name", kSeed.name}, {"namespace", kSeed.name_space}}},
+                          {"data", {{"seed", base64_encode(net::new_seed().value())}}}};
   std::unique_ptr<kube::ApiClient> client_;
 };
 
@@ -222,6 +227,35 @@ TEST_F(EvictionWebhookTest, TheConfigurationIsPutRightAgain) {
   ASSERT_TRUE(client_->remove(kConfiguration, ""));
   ASSERT_TRUE(client_->create(configuration()));
   is_put_right(json::object());
+}
+
+// The leader has it in its memory, and every job's certificates are of it.
+TEST_F(EvictionWebhookTest, LeavesALostSeedToTheLeader) {
+  int port = 0;
+  const auto webhook = serve(port);
+  ASSERT_TRUE(webhook);
+  ASSERT_THAT(ask(port, review("x")), StartsWith("HTTP/1.1 200"));
+  const std::string before = path();
+  ASSERT_TRUE(client_->remove(kSeed, ""));
+  const std::string reads = "GET /api/v1/namespaces/ops/secrets";
+  ASSERT_TRUE(server_.wait_for_requests(reads, server_.requests(reads) + 10));
+  EXPECT_FALSE(client_->get(kSeed)) << "made by the webhook";
+  EXPECT_EQ(path(), before);
+  EXPECT_THAT(https_post(port, ca(), before, review("x")), StartsWith("HTTP/1.1 200")) << "it answers as before";
+  ASSERT_TRUE(client_->create(secret_));
+  ASSERT_TRUE(server_.wait_for_requests(reads, server_.requests(reads) + 10));
+  EXPECT_EQ(path(), before);
+}
+
+TEST_F(EvictionWebhookTest, WaitsForTheFirstSeed) {
+  ASSERT_TRUE(client_->remove(kSeed, ""));
+  int port = 0;
+  const auto webhook = serve(port);
+  ASSERT_TRUE(webhook);
+  ASSERT_TRUE(server_.wait_for_requests("GET /api/v1/namespaces/ops/secrets", 10));
+  EXPECT_EQ(path(), "") << "nobody's";
+  ASSERT_TRUE(client_->create(secret_));
+  EXPECT_EQ(answer_to(port, review())["response"]["allowed"], false);
 }
 
 TEST_F(EvictionWebhookTest, FollowsASeedThatWasReplaced) {
