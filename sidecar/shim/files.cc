@@ -29,6 +29,15 @@ void keep(MPI_Datatype& kept, MPI_Datatype type) {
 
 bool is_to_be_deleted(const File& file) { return state.epochs && (file.amode & MPI_MODE_DELETE_ON_CLOSE) != 0; }
 
+// MPI_MODE_APPEND moves all of the file's pointers. Its first rank notes where the shared one is until somebody uses it,
+// as its own pointer tells: not all of Open MPI's implementations can tell the shared one. This needs no other rank, so
+// none can have moved the end of the file meanwhile. In MPI_MODE_SEQUENTIAL there is no pointer of its own.
+void note_end(File& file) {
+  if ((file.amode & MPI_MODE_APPEND) == 0 || (file.amode & MPI_MODE_SEQUENTIAL) != 0) return;
+  if (file.peers->world.front() != state.rank) return;
+  if (real.File_get_position(file.real, &file.appended_at) != MPI_SUCCESS) file.appended_at = -1;
+}
+
 // Fills in the virtual file of MPI's new one.
 void describe(File& file, const char* name, int amode, MPI_Info info, MPI_Comm comm) {
   file.name = name;
@@ -40,6 +49,7 @@ void describe(File& file, const char* name, int amode, MPI_Info info, MPI_Comm c
   if (const Comm* members = comm_of(comm); members != nullptr && state.epochs) {
     file.peers = members->peers;
     file.id = agree_on_id(*members, file.seq);
+    note_end(file);
   }
 }
 

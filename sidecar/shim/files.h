@@ -15,7 +15,9 @@
 //    (docs/what-moves.md): the file is carried with the rank, or found on a volume that the target mounts too, or the
 //    move is given up and the rank continues where it was.
 //  * Pointers are MPI's to tell. The shared one is read only if the program has used it: some of Open MPI's
-//    implementations can't tell it, and then the file postpones the gate.
+//    implementations can't tell it, and then the file postpones the gate. Until then it is where MPI has put it: where
+//    the view begins, as after opening again, or at the end at which MPI_MODE_APPEND opened the file, which is noted.
+//    In MPI_MODE_SEQUENTIAL nothing notes that end, and a view begins where the pointer was: such a file counts as used.
 #pragma once
 
 #include <cstdint>

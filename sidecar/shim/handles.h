@@ -175,6 +175,7 @@ struct File : Object {
   // The program's handles; a virtual one holds a reference. nullptr: no view set.
   MPI_Datatype etype = nullptr;
   MPI_Datatype filetype = nullptr;
+  MPI_Offset appended_at = -1;  // MPI_MODE_APPEND, on the first rank: where the shared pointer began
   // For the gate. Threads may use a file concurrently.
   std::atomic<bool> shared_pointer{false};  // used by this rank
   bool untold = false;                      // MPI can't tell the shared pointer

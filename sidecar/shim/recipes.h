@@ -42,7 +42,7 @@ struct FileRecipe {
   MPI_Offset displacement = 0;
   std::string representation;
   MPI_Offset position = -1;         // individual pointer, in etypes of the view; < 0: there is none
-  MPI_Offset shared_position = -1;  // shared pointer; < 0: this rank hasn't used it
+  MPI_Offset shared_position = -1;  // shared pointer; < 0: this rank doesn't know of another place than the beginning
   bool atomic = false;
   InfoRecipe hints;
   MPI_Errhandler errhandler = nullptr;  // virtual or predefined

@@ -48,9 +48,17 @@ MPI_Offset shared_position(const File& file) {
   return real.File_get_position_shared(file.real, &told) == MPI_SUCCESS ? told : kUntold;
 }
 
+// Whether the shared pointer may be elsewhere than where MPI puts it when the file is opened again, or than note_end()
+// has noted. In MPI_MODE_SEQUENTIAL there is no other pointer to know its place by, and a view may begin where it was.
+bool has_moved_shared_pointer(const File& file) {
+  if (is_opened_for(file, MPI_MODE_SEQUENTIAL) && (is_opened_for(file, MPI_MODE_APPEND) || file.etype != nullptr))
+    return true;
+  return file.shared_pointer;
+}
+
 // Asks once: MPI prints a message if it can't tell.
 bool is_untold(File& file) {
-  if (!file.shared_pointer || file.untold) return file.untold;
+  if (file.untold || !has_moved_shared_pointer(file)) return file.untold;
   const OwnCalls guard(file.real);
   return file.untold = shared_position(file) < 0;
 }
@@ -88,7 +96,10 @@ std::unique_ptr<FileRecipe> read_file(const File& file) {
   if (file.etype != nullptr) read_view(file, *recipe);
   // In MPI_MODE_SEQUENTIAL there is none.
   if (real.File_get_position(file.real, &recipe->position) != MPI_SUCCESS) recipe->position = -1;
-  if (file.shared_pointer) recipe->shared_position = shared_position(file);
+  if (has_moved_shared_pointer(file))
+    recipe->shared_position = shared_position(file);
+  else if (file.etype == nullptr)  // a view moves it to its beginning
+    recipe->shared_position = file.appended_at;
   int atomic = 0;
   real.File_get_atomicity(file.real, &atomic);
   recipe->atomic = atomic != 0;
@@ -148,7 +159,8 @@ void open(File& file, const InfoRecipe& recipe) {
   real.Info_free(&hints);
 }
 
-// The ranks that have used it tell the others where it is.
+// The ranks that have used it tell the others where it is. That is nowhere before the end at which the file was opened:
+// only collective calls move it back, and then all ranks have used it or set a view.
 MPI_Offset agreed_shared_position(const File& file) {
   std::int64_t mine = file.recipe->shared_position;
   std::int64_t all = -1;
@@ -165,8 +177,11 @@ void reopen(File& file) {
          "restoring a file's view");
   if (recipe.position >= 0)
     must(real.File_seek(file.real, recipe.position, MPI_SEEK_SET), "restoring a file's individual pointer");
-  if (const MPI_Offset at = agreed_shared_position(file); at >= 0)
-    must(real.File_seek_shared(file.real, at, MPI_SEEK_SET), "restoring a file's shared pointer");
+  if (const MPI_Offset at = agreed_shared_position(file); at >= 0) {
+    const int rc = real.File_seek_shared(file.real, at, MPI_SEEK_SET);
+    // A program that hasn't used it may never do so, and need not run where files have one.
+    if (has_moved_shared_pointer(file)) must(rc, "restoring a file's shared pointer");
+  }
   if (recipe.atomic) must(real.File_set_atomicity(file.real, 1), "restoring a file's atomic mode");
   real.File_set_errhandler(file.real, to_real(recipe.errhandler));
   note_identity(file);

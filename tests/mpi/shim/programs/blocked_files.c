@@ -19,10 +19,20 @@ static void obey_modes(int obeys) {
   CHECK(syscall(SYS_capset, &header, sets) == 0);
 }
 
+/* A file of MPI_MODE_SEQUENTIAL with a view, or opened at its end; ROMIO never tells where it is. */
+static void open_sequence(const char* path, int appends, MPI_File* file) {
+  const int amode = MPI_MODE_WRONLY | MPI_MODE_SEQUENTIAL | (appends ? MPI_MODE_APPEND : 0);
+  CHECK(MPI_File_open(MPI_COMM_SELF, path, amode, MPI_INFO_NULL, file) == MPI_SUCCESS);
+  if (!appends)
+    CHECK(MPI_File_set_view(*file, MPI_DISPLACEMENT_CURRENT, MPI_INT, MPI_INT, "native", MPI_INFO_NULL) == MPI_SUCCESS);
+}
+
 int main(int argc, char** argv) {
   signal(SIGUSR1, on_signal);
   const char* thing = argc > 2 ? argv[2] : "";
   if (!strcmp(thing, "untold")) setenv("OMPI_MCA_sharedfp", "individual", 1);
+  const int in_sequence = !strncmp(thing, "sequence", strlen("sequence"));
+  if (in_sequence) setenv("OMPI_MCA_io", "romio341", 1);
   MPI_Init(&argc, &argv);
   const int n = supersteps(argc, argv);
   int rank;
@@ -36,7 +46,10 @@ int main(int argc, char** argv) {
   MPI_File file;
   MPI_Request request = MPI_REQUEST_NULL;
   const MPI_Comm comm = together ? MPI_COMM_WORLD : MPI_COMM_SELF;
-  CHECK(MPI_File_open(comm, path, MPI_MODE_RDWR, MPI_INFO_NULL, &file) == MPI_SUCCESS);
+  if (in_sequence)
+    open_sequence(path, !strcmp(thing, "sequence_appended"), &file);
+  else
+    CHECK(MPI_File_open(comm, path, MPI_MODE_RDWR, MPI_INFO_NULL, &file) == MPI_SUCCESS);
 
   if (!strcmp(thing, "split")) MPI_File_write_at_all_begin(file, 0, &rank, 1, MPI_INT);
   if (!strcmp(thing, "untold")) MPI_File_write_shared(file, &rank, 1, MPI_INT, MPI_STATUS_IGNORE);

@@ -166,6 +166,45 @@ static void share(MPI_File file, int s) {
   CHECK(MPI_File_write_ordered(file, &out, 1, MPI_INT, &status) == MPI_SUCCESS);
 }
 
+/* --- Files opened at their end, whose shared pointer is first used after the last superstep ------------------- */
+
+typedef struct {
+  MPI_File plain; /* its communicator's first rank isn't the world's; the end of the file moves, the pointer doesn't */
+  MPI_File viewed;
+  MPI_File sequence; /* MPI_FILE_NULL with ROMIO */
+} Late;
+
+static MPI_File open_late(MPI_Comm comm, const char* name, int more) {
+  if (rank == 0) {
+    FILE* before = fopen(in_directory(name, 0, 0), "w");
+    for (int i = 0; i < 25; ++i) fputs("what is there before", before);
+    fclose(before);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  return open_file(comm, in_directory(name, 0, 0), MPI_MODE_WRONLY | MPI_MODE_APPEND | more, MPI_INFO_NULL);
+}
+
+static Late open_all_late(void) {
+  MPI_Comm reversed;
+  MPI_Comm_split(MPI_COMM_WORLD, 0, size - rank, &reversed);
+  Late late = {open_late(reversed, "late", 0), open_late(MPI_COMM_WORLD, "late-viewed", 0), MPI_FILE_NULL};
+  MPI_Comm_free(&reversed);
+  MPI_File_set_view(late.viewed, 4, MPI_INT, MPI_INT, "native", MPI_INFO_NULL);
+  if (!with_romio()) late.sequence = open_late(MPI_COMM_WORLD, "late-sequence", MPI_MODE_SEQUENTIAL);
+  if (rank == 0) MPI_File_write_at(late.plain, 900, "end", 3, MPI_CHAR, MPI_STATUS_IGNORE);
+  CHECK(position(late.plain) == 500 && position(late.viewed) == 0);
+  return late;
+}
+
+static void use_late(const Late* late) {
+  const int own = value(1, rank, 1);
+  MPI_File_write_ordered(late->plain, &own, 1, MPI_INT, MPI_STATUS_IGNORE);
+  expect_shared_position(late->plain, 500 + size * (int)sizeof own);
+  MPI_File_write_ordered(late->viewed, &own, 1, MPI_INT, MPI_STATUS_IGNORE);
+  expect_shared_position(late->viewed, size);
+  if (late->sequence != MPI_FILE_NULL) MPI_File_write_ordered(late->sequence, &own, 1, MPI_INT, MPI_STATUS_IGNORE);
+}
+
 /* --- Many files, and files that come and go -------------------------------------------------------------------- */
 
 static MPI_File many[kMany];
@@ -243,6 +282,7 @@ int main(int argc, char** argv) {
     sequence = open_file(MPI_COMM_WORLD, in_directory("sequence", 0, 0),
                          MPI_MODE_CREATE | MPI_MODE_WRONLY | MPI_MODE_SEQUENTIAL, MPI_INFO_NULL);
   MPI_File sink = open_file(MPI_COMM_SELF, "/dev/null", MPI_MODE_WRONLY, MPI_INFO_NULL);
+  Late late_used = open_all_late();
   open_many();
   MPI_Errhandler of_null;
   MPI_File_create_errhandler(on_error, &of_null);
@@ -295,11 +335,14 @@ int main(int argc, char** argv) {
     MPI_Get_count(&status, MPI_INT, &count);
     CHECK(late == out && count == 1 && request == MPI_REQUEST_NULL);
   }
+  use_late(&late_used);
   if (argc > 3) return end(s);
-  MPI_File* open[] = {&interleaved, &readonly, &again, &appended, &shared, &portable, &passing, &sink};
+  MPI_File* open[] = {&interleaved, &readonly, &again, &appended,        &shared,
+                      &portable,    &passing,  &sink,  &late_used.plain, &late_used.viewed};
   for (size_t i = 0; i < sizeof open / sizeof *open; ++i)
     CHECK(MPI_File_close(open[i]) == MPI_SUCCESS && *open[i] == MPI_FILE_NULL);
   if (sequence != MPI_FILE_NULL) MPI_File_close(&sequence);
+  if (late_used.sequence != MPI_FILE_NULL) MPI_File_close(&late_used.sequence);
   for (int i = 0; i < kMany; ++i) CHECK(MPI_File_close(&many[i]) == MPI_SUCCESS);
   MPI_Barrier(MPI_COMM_WORLD);
   CHECK(access(in_directory("passing", 0, 0), F_OK) != 0);
