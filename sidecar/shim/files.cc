@@ -130,6 +130,17 @@ int MPI_File_close(MPI_File* fh) {
   return rc;
 }
 
+int MPI_File_sync(MPI_File fh) {
+  Call call;
+  const int rc = real.File_sync(to_real(fh));
+  File* file = object_of<File>(fh);
+  if (file == nullptr) return rc;
+  const int before = file->unsaved.exchange(MPI_SUCCESS);
+  if (rc != MPI_SUCCESS || before == MPI_SUCCESS) return rc;
+  real.File_call_errhandler(file->real, before);
+  return before;
+}
+
 int MPI_File_get_amode(MPI_File fh, int* amode) {
   Call call;
   const File* file = object_of<File>(fh);

@@ -9,11 +9,13 @@
 //    nonblocking collectives: so none is half done.
 //  * MPI never creates, truncates or removes a file then: a reopened file has lost MPI_MODE_CREATE and MPI_MODE_EXCL,
 //    and the shim itself removes a file that is to be deleted on close.
-//  * What a rank has written is with the file system before it stops (MPI_File_sync). No rank of the job writes between
-//    the close and the next epoch.
-//  * A descriptor of the file stays open meanwhile. So the rules for the program's own files hold when the rank moves
-//    (docs/what-moves.md): the file is carried with the rank, or found on a volume that the target mounts too, or the
-//    move is given up and the rank continues where it was.
+//  * What a rank has written is with its storage before it stops (MPI_File_sync), as it may go on elsewhere. If that
+//    fails, no rank closes anything. Storage reports such an error only once to each who has the file open, so the
+//    program's next MPI_File_sync returns it; until then, or until the program closes the file, the file postpones the
+//    gate. No rank of the job writes between the close and the next epoch.
+//  * A descriptor of the file stays open meanwhile; where none can be had, the gate is postponed. So the rules for the
+//    program's own files hold when the rank moves (docs/what-moves.md): the file is carried with the rank, or found on a
+//    volume that the target mounts too, or the move is given up and the rank continues where it was.
 //  * Pointers are MPI's to tell. The shared one is read only if the program has used it: some of Open MPI's
 //    implementations can't tell it, and then the file postpones the gate. Until then it is where MPI has put it: where
 //    the view begins, as after opening again, or at the end at which MPI_MODE_APPEND opened the file, which is noted.
@@ -45,6 +47,10 @@ std::string file_blocker();
 
 // 0, summed over all ranks, if every file is open on all its ranks and they have started as many collectives.
 std::int64_t share_of_files();
+
+// Collective over all ranks that have agreed to close their files: the last attempt to find what prevents it, which costs
+// more than those above. Files opened for writing are brought to their storage. "" if nothing prevents it.
+std::string save_files();
 
 // Collective over all ranks.
 void close_files();

@@ -2,7 +2,7 @@
 //
 //   edge s -> completed = s -> gate word? --none--> continue
 //                                 | armed at P <= s: wait here, epoch open, until committed or cancelled
-//                                 | committed or dropping: the ranks agree (one reduction)
+//                                 | committed or dropping: the ranks agree (two reductions)
 //                                 |   a rank votes to drop it -> all ignore this gate from now on
 //                                 |   a rank can't close -> continue to the next edge, reason recorded
 //                                 |   all can -> save objects, close, unmap, SIGSTOP
@@ -86,10 +86,11 @@ struct Agreement {
   std::string reason;  // of a postponement; "" if it is another rank's alone
 };
 
-// Decides with one reduction. Element i of the vector: messages that the others have sent to rank i, minus those that
-// it has received. Then the number of ranks with a blocker, of those that vote to drop the gate, and a sum that isn't zero
+// Decides with two reductions. Element i of the first one's vector: messages that the others have sent to rank i, minus
+// those that it has received. Then the number of ranks with a blocker, of those that vote to drop the gate, and a sum that isn't zero
 // while a communicator, window or file is live on some of its ranks only. The reduction runs on the communicator of the edge, because its
-// ranks are in step there.
+// ranks are in step there. The second one counts the ranks whose files can't be saved. They aren't saved before the first:
+// while something else postpones a gate, the program needn't wait for its storage at each edge.
 Agreement agree(MPI_Comm comm, const std::string& blocker, bool drop) {
   const auto ranks = static_cast<std::size_t>(state.size), rank = static_cast<std::size_t>(state.rank);
   std::vector<std::int64_t> sum(ranks + 3, 0);
@@ -112,6 +113,11 @@ Agreement agree(MPI_Comm comm, const std::string& blocker, bool drop) {
     return {Verdict::kPostpone, "a communicator, window or file that not all of its ranks have freed or closed"};
   const bool all_zero = std::ranges::all_of(sum, [](std::int64_t element) { return element == 0; });
   if (!all_zero) return {Verdict::kPostpone, ""};
+  const std::string unsaved = save_files();
+  std::int64_t ranks_unsaved = unsaved.empty() ? 0 : 1;
+  if (real.Allreduce(MPI_IN_PLACE, &ranks_unsaved, 1, pre.int64, pre.sum, to_real(comm)) != MPI_SUCCESS ||
+      ranks_unsaved != 0)
+    return {Verdict::kPostpone, unsaved};
   agree_on_ids();
   close_windows();  // by collectives of their own, so before the last one of all ranks
   close_files();

@@ -36,7 +36,7 @@ Type_create_keyval Type_free_keyval Type_set_attr Type_get_attr Type_delete_attr
 Win_create_keyval Win_free_keyval Win_set_attr Win_get_attr Win_delete_attr
 Win_create Win_allocate Win_allocate_shared Win_create_dynamic Win_free Win_attach Win_detach Win_shared_query
 Win_fence Win_lock Win_unlock Win_lock_all Win_unlock_all Win_start Win_complete Win_post Win_wait Win_test
-File_open File_close File_get_amode
+File_open File_close File_get_amode File_sync
 Op_create Op_free Comm_create_errhandler Win_create_errhandler File_create_errhandler
 Session_create_errhandler Errhandler_free
 Comm_c2f Comm_f2c Group_c2f Group_f2c Type_c2f Type_f2c Op_c2f Op_f2c Info_c2f Info_f2c

@@ -130,12 +130,7 @@ bool is_held_file(const std::string& name, int held) {
 }
 
 void close(File& file) {
-  if (is_regular(file)) {  // a device, as /dev/null, has nothing to lose
-    // Open MPI's close doesn't do it (MPI 4.1, 14.2.2).
-    if (!is_opened_for(file, MPI_MODE_RDONLY) && real.File_sync(file.real) != MPI_SUCCESS)
-      say("MPI file %s can't be synchronised with its storage", file.path.c_str());
-    file.held = hold(file);
-  }
+  if (is_regular(file)) file.held = hold(file);
   must(real.File_close(&file.real), "closing a file");
   if (file.comm != nullptr) real.Comm_free(&file.comm);
 }
@@ -189,6 +184,11 @@ void reopen(File& file) {
   file.recipe.reset();
 }
 
+constexpr const char* kUnsaved = "whose data couldn't be written to its storage";
+bool is_unsaved(const File& file) { return file.unsaved != MPI_SUCCESS; }
+
+std::string named(const File& file, const std::string& what) { return "an MPI file " + what + ": " + file.path; }
+
 // Why the file's path doesn't lead to it, or "".
 std::string unreachable(const File& file) {
   File now;
@@ -206,12 +206,30 @@ std::string unreachable(const File& file) {
 
 std::string file_blocker() {
   for (File* file : files.live()) {
-    const auto named = [&](const std::string& what) { return "an MPI file " + what + ": " + file->path; };
-    if (const char* split = file->split) return named("in a split collective (" + std::string(split) + ")");
-    if (std::string why = unreachable(*file); !why.empty()) return named(why);
-    if (is_untold(*file)) return named("whose shared pointer Open MPI can't tell");
+    if (const char* split = file->split) return named(*file, "in a split collective (" + std::string(split) + ")");
+    if (std::string why = unreachable(*file); !why.empty()) return named(*file, why);
+    if (is_untold(*file)) return named(*file, "whose shared pointer Open MPI can't tell");
+    if (is_unsaved(*file)) return named(*file, kUnsaved);
   }
   return "";
+}
+
+std::string save_files() {
+  std::string why;
+  for (File* file : in_order(files)) {  // also after a failure, as the other ranks take part
+    if (!is_regular(*file)) continue;   // a device, as /dev/null, has nothing to lose
+    if (!is_opened_for(*file, MPI_MODE_RDONLY)) {
+      const OwnCalls guard(file->real);
+      file->unsaved = real.File_sync(file->real);  // Open MPI's close doesn't do it (MPI 4.1, 14.2.2)
+    }
+    if (is_unsaved(*file)) why = named(*file, kUnsaved);
+    const int trial = hold(*file);
+    if (trial < 0)
+      why = named(*file, "that can't be opened a second time (" + std::string(std::strerror(errno)) + ")");
+    else
+      ::close(trial);
+  }
+  return why;
 }
 
 std::int64_t share_of_files() {

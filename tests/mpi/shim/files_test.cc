@@ -137,13 +137,15 @@ TEST_P(BlockedFiles, AreNamed) {
 }
 
 constexpr const char* kUntold = "an MPI file whose shared pointer Open MPI can't tell: /tmp/bsp-shim-blocked-";
+constexpr const char* kUnsaved = "an MPI file whose data couldn't be written to its storage: /tmp/bsp-shim-blocked-";
 constexpr const char* kReplaced = "an MPI file that was removed, renamed or replaced: /tmp/bsp-shim-blocked-";
 INSTANTIATE_TEST_SUITE_P(
     Shim, BlockedFiles,
     testing::Values(
         std::pair{"split", "an MPI file in a split collective (MPI_File_write_at_all_begin): /tmp/bsp-shim-blocked-"},
         std::pair{"untold", kUntold}, std::pair{"sequence_viewed", kUntold}, std::pair{"sequence_appended", kUntold},
-        std::pair{"removed", kReplaced}, std::pair{"replaced", kReplaced},
+        std::pair{"unsaved", kUnsaved}, std::pair{"unsaved_by_romio", kUnsaved}, std::pair{"removed", kReplaced},
+        std::pair{"replaced", kReplaced},
         std::pair{"forbidden", "an MPI file open with access that its mode no longer permits: /tmp/bsp-shim-blocked-"},
         std::pair{"half_started", "a communicator, window or file that not all of its ranks have freed or closed"}),
     [](const auto& tested) { return std::string(tested.param.first); });

@@ -1,5 +1,6 @@
 /* blocked_files SUPERSTEPS THING: has an MPI file open that can't be closed at a gate, until some rank gets SIGUSR1.
  * Then it runs SUPERSTEPS supersteps more. */
+#include <errno.h>
 #include <linux/capability.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -8,6 +9,38 @@
 
 static volatile sig_atomic_t enough = 0;
 static void on_signal(int number) { enough = number; }
+
+/* Storage that has failed to write a file. Linux reports this once to each of those who have it open. */
+static ino_t lost;
+static int told;
+int fsync(int fd) { /* replaces the C library's, for MPI too */
+  struct stat info;
+  if (lost == 0 || told || fstat(fd, &info) != 0 || info.st_ino != lost) return (int)syscall(SYS_fsync, fd);
+  told = 1;
+  errno = EIO;
+  return -1;
+}
+
+static int errors;
+static void on_error(MPI_File* file, int* code, ...) { errors += *file != MPI_FILE_NULL && *code != MPI_SUCCESS; }
+
+static void lose(const char* path, MPI_File file) {
+  struct stat info;
+  MPI_Errhandler handler;
+  MPI_File_create_errhandler(on_error, &handler);
+  MPI_File_set_errhandler(file, handler);
+  MPI_Errhandler_free(&handler);
+  MPI_File_write_at(file, 0, &errors, 1, MPI_INT, MPI_STATUS_IGNORE);
+  CHECK(stat(path, &info) == 0);
+  lost = info.st_ino;
+}
+
+/* The program learns of it as if there had been no gate. */
+static void learn_of_loss(MPI_File file) {
+  CHECK(errors == 0);
+  CHECK(MPI_File_sync(file) != MPI_SUCCESS && errors == 1);
+  CHECK(MPI_File_sync(file) == MPI_SUCCESS && errors == 1);
+}
 
 /* Whether root is bound by the modes of files. */
 static void obey_modes(int obeys) {
@@ -32,7 +65,7 @@ int main(int argc, char** argv) {
   const char* thing = argc > 2 ? argv[2] : "";
   if (!strcmp(thing, "untold")) setenv("OMPI_MCA_sharedfp", "individual", 1);
   const int in_sequence = !strncmp(thing, "sequence", strlen("sequence"));
-  if (in_sequence) setenv("OMPI_MCA_io", "romio341", 1);
+  if (in_sequence || !strcmp(thing, "unsaved_by_romio")) setenv("OMPI_MCA_io", "romio341", 1);
   MPI_Init(&argc, &argv);
   const int n = supersteps(argc, argv);
   int rank;
@@ -63,6 +96,8 @@ int main(int argc, char** argv) {
     chmod(path, 0);
     obey_modes(1);
   }
+  const int unsaved = !strncmp(thing, "unsaved", strlen("unsaved"));
+  if (unsaved) lose(path, file);
   if (together && rank == 0) MPI_File_iwrite_at_all(file, 0, &rank, 1, MPI_INT, &request);
 
   for (int s = 0, left_over = -1; left_over != 0; ++s) {
@@ -81,9 +116,11 @@ int main(int argc, char** argv) {
         obey_modes(0);
         chmod(path, 0600);
       }
+      if (unsaved) learn_of_loss(file);
       if (together && rank != 0) MPI_File_iwrite_at_all(file, 4 * rank, &rank, 1, MPI_INT, &request);
       MPI_Wait(&request, MPI_STATUS_IGNORE);
-      if (strcmp(thing, "split") != 0 && strcmp(thing, "forbidden") != 0 && !together) MPI_File_close(&file);
+      if (strcmp(thing, "split") != 0 && strcmp(thing, "forbidden") != 0 && !together && !unsaved)
+        MPI_File_close(&file);
     }
     edge();
   }
