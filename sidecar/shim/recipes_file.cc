@@ -184,6 +184,14 @@ void reopen(File& file) {
   file.recipe.reset();
 }
 
+// One number of both, the same on all ranks. It wraps: ids of rank 9 and above exceed the range otherwise.
+constexpr std::int64_t number_of_both(std::int64_t id, std::int64_t started) {
+  constexpr std::uint64_t kFactor = 1'000'003;
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(id) * kFactor + static_cast<std::uint64_t>(started));
+}
+// A constant expression has no overflow.
+static_assert(number_of_both(std::int64_t{9} << 40, 1) != number_of_both(std::int64_t{9} << 40, 2));
+
 constexpr const char* kUnsaved = "whose data couldn't be written to its storage";
 bool is_unsaved(const File& file) { return file.unsaved != MPI_SUCCESS; }
 
@@ -233,9 +241,9 @@ std::string save_files() {
 }
 
 std::int64_t share_of_files() {
-  constexpr std::int64_t kFactor = 1'000'003;  // one number of both
   std::int64_t sum = 0;
-  for (const File* file : files.live()) sum += share_of_object(file->peers->world, file->id * kFactor + file->started);
+  for (const File* file : files.live())
+    sum += share_of_object(file->peers->world, number_of_both(file->id, file->started));
   return sum;
 }
 
