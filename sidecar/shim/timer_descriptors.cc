@@ -130,7 +130,9 @@ std::optional<Timer> start_reference(const Timer& timer) {
   const int flags = timer.flags & TFD_TIMER_ABSTIME;
   const itimerspec value{.it_interval = {}, .it_value = as_timespec(kNever + (flags != 0 ? now(timer.clock) : 0))};
   timerfd_settime(fd, flags, &value, nullptr);
-  return read_with_expiry(fd);
+  const auto reference = read_with_expiry(fd);
+  if (!reference) ::close(fd);  // it was the last one
+  return reference;
 }
 
 // Of a periodic timer: how many of its expirations the kernel has counted since it was recorded. `shift`: how much later
