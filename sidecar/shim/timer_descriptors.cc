@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/timerfd.h>
 #include <time.h>
@@ -33,8 +32,6 @@ constexpr std::int64_t kSecond = 1'000'000'000;
 // By how many ns a timer may differ from its record, which is read in two steps.
 constexpr std::int64_t kTolerance = 1'000'000;
 constexpr std::int64_t kPreempted = kTolerance / 4;
-
-constexpr int kDueWithinMs = 1000;
 
 struct Timer {
   int fd = -1;
