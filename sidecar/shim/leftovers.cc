@@ -1,9 +1,11 @@
 #include "sidecar/shim/leftovers.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -70,6 +72,9 @@ void leftovers_after_close() {
 }
 
 std::string program_socket() {
+  const int trial = ::open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (trial < 0 && (errno == EMFILE || errno == ENFILE)) return "no free file descriptor";
+  if (trial >= 0) ::close(trial);
   for (const auto& [fd, file] : list())
     if (S_ISSOCK(file.mode) && owner_of(fd) == Owner::kProgram)
       return "an open socket (descriptor " + std::to_string(fd) + ")";

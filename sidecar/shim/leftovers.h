@@ -14,7 +14,8 @@ void leftovers_before_open();
 void leftovers_after_open();
 void leftovers_after_close();
 
-// A socket of the program, as "an open socket (descriptor 7)"; "" if there is none.
+// A socket of the program, as "an open socket (descriptor 7)"; "" if there is none. Without a free descriptor it can't tell, and
+// says so.
 std::string program_socket();
 
 }  // namespace bsp::shim

@@ -144,7 +144,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         std::pair{"split", "an MPI file in a split collective (MPI_File_write_at_all_begin): /tmp/bsp-shim-blocked-"},
         std::pair{"untold", kUntold}, std::pair{"sequence_viewed", kUntold}, std::pair{"sequence_appended", kUntold},
-        std::pair{"unsaved", kUnsaved}, std::pair{"unsaved_by_romio", kUnsaved}, std::pair{"removed", kReplaced},
+        std::pair{"unsaved", kUnsaved}, std::pair{"unsaved_by_romio", kUnsaved},
+        std::pair{"descriptors", "no free file descriptor"}, std::pair{"removed", kReplaced},
         std::pair{"replaced", kReplaced},
         std::pair{"forbidden", "an MPI file open with access that its mode no longer permits: /tmp/bsp-shim-blocked-"},
         std::pair{"half_started", "a communicator, window or file that not all of its ranks have freed or closed"}),
