@@ -16,6 +16,8 @@
 //  * A descriptor of the file stays open meanwhile; where none can be had, the gate is postponed. So the rules for the
 //    program's own files hold when the rank moves (docs/what-moves.md): the file is carried with the rank, or found on a
 //    volume that the target mounts too, or the move is given up and the rank continues where it was.
+//  * The program's own descriptors of the file stay open. Its fcntl locks would end with any close, so they postpone the
+//    gate.
 //  * Pointers are MPI's to tell. The shared one is read only if the program has used it: some of Open MPI's
 //    implementations can't tell it, and then the file postpones the gate. Until then it is where MPI has put it: where
 //    the view begins, as after opening again, or at the end at which MPI_MODE_APPEND opened the file, which is noted.

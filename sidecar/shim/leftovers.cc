@@ -71,6 +71,13 @@ void leftovers_after_close() {
   }
 }
 
+std::vector<std::pair<int, FileIdentity>> regular_files() {
+  std::vector<std::pair<int, FileIdentity>> found;
+  for (const auto& [fd, file] : list())
+    if (S_ISREG(file.mode)) found.push_back({fd, {file.device, file.inode}});
+  return found;
+}
+
 std::string program_socket() {
   const int trial = ::open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (trial < 0 && (errno == EMFILE || errno == ENFILE)) return "no free file descriptor";

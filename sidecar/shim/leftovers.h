@@ -7,12 +7,19 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
+
+#include "sidecar/shim/handles.h"
 
 namespace bsp::shim {
 
 void leftovers_before_open();
 void leftovers_after_open();
 void leftovers_after_close();
+
+// This process's descriptors of regular files, MPI's too.
+std::vector<std::pair<int, FileIdentity>> regular_files();
 
 // A socket of the program, as "an open socket (descriptor 7)"; "" if there is none. Without a free descriptor it can't tell, and
 // says so.

@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <utility>
 
 #include "sidecar/shim/descriptors.h"
 #include "sidecar/shim/files.h"
+#include "sidecar/shim/leftovers.h"
 #include "sidecar/shim/message.h"
 #include "sidecar/shim/recipes.h"
 #include "sidecar/shim/state.h"
@@ -197,6 +199,26 @@ bool is_unsaved(const File& file) { return file.unsaved != MPI_SUCCESS; }
 
 std::string named(const File& file, const std::string& what) { return "an MPI file " + what + ": " + file.path; }
 
+// Whether a POSIX lock was taken by this descriptor. MPI itself holds none at an edge.
+bool has_posix_lock(int fd) {
+  std::ifstream info("/proc/self/fdinfo/" + std::to_string(fd));
+  for (std::string line; std::getline(info, line);)
+    if (line.starts_with("lock:") && line.contains("POSIX")) return true;
+  return false;
+}
+
+// A file that the program has locked by a descriptor of its own; nullptr if there is none. Such locks end as soon as the
+// process closes any descriptor of the file, MPI's included.
+const File* locked_file() {
+  const std::vector<File*> all = files.live();
+  if (all.empty()) return nullptr;
+  for (const auto& [fd, identity] : regular_files()) {
+    const auto found = std::ranges::find(all, identity, &File::identity);
+    if (found != all.end() && has_posix_lock(fd)) return *found;
+  }
+  return nullptr;
+}
+
 // Why the file's path doesn't lead to it, or "".
 std::string unreachable(const File& file) {
   File now;
@@ -219,6 +241,7 @@ std::string file_blocker() {
     if (is_untold(*file)) return named(*file, "whose shared pointer Open MPI can't tell");
     if (is_unsaved(*file)) return named(*file, kUnsaved);
   }
+  if (const File* file = locked_file()) return named(*file, "with an fcntl lock of the program");
   return "";
 }
 

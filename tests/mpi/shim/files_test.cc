@@ -145,6 +145,7 @@ INSTANTIATE_TEST_SUITE_P(
         std::pair{"split", "an MPI file in a split collective (MPI_File_write_at_all_begin): /tmp/bsp-shim-blocked-"},
         std::pair{"untold", kUntold}, std::pair{"sequence_viewed", kUntold}, std::pair{"sequence_appended", kUntold},
         std::pair{"unsaved", kUnsaved}, std::pair{"unsaved_by_romio", kUnsaved},
+        std::pair{"locked", "an MPI file with an fcntl lock of the program: /tmp/bsp-shim-blocked-"},
         std::pair{"descriptors", "no free file descriptor"}, std::pair{"removed", kReplaced},
         std::pair{"replaced", kReplaced},
         std::pair{"forbidden", "an MPI file open with access that its mode no longer permits: /tmp/bsp-shim-blocked-"},

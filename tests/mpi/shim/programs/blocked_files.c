@@ -1,6 +1,10 @@
 /* blocked_files SUPERSTEPS THING: has an MPI file open that can't be closed at a gate, until some rank gets SIGUSR1.
  * Then it runs SUPERSTEPS supersteps more. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -41,6 +45,19 @@ static void learn_of_loss(MPI_File file) {
   CHECK(errors == 0);
   CHECK(MPI_File_sync(file) != MPI_SUCCESS && errors == 1);
   CHECK(MPI_File_sync(file) == MPI_SUCCESS && errors == 1);
+}
+
+/* POSIX locks of a process end when it closes any of its descriptors of the file. */
+static int locking = -1;
+
+static void set_lock(short type) {
+  struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = 1000, .l_len = 10};
+  CHECK(fcntl(locking, F_SETLK, &lock) == 0);
+}
+
+static void expect_lock(void) { /* a lock of another kind would conflict with it */
+  struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 1000, .l_len = 10};
+  CHECK(fcntl(locking, F_OFD_GETLK, &lock) == 0 && lock.l_type == F_WRLCK && lock.l_pid == getpid());
 }
 
 enum { kLimit = 256 };
@@ -117,6 +134,10 @@ int main(int argc, char** argv) {
   }
   const int unsaved = !strncmp(thing, "unsaved", strlen("unsaved"));
   if (unsaved) lose(path, file);
+  if (!strcmp(thing, "locked")) {
+    locking = open(path, O_RDWR);
+    set_lock(F_WRLCK);
+  }
   if (together && rank == 0) MPI_File_iwrite_at_all(file, 0, &rank, 1, MPI_INT, &request);
 
   for (int s = 0, left_over = -1; left_over != 0; ++s) {
@@ -129,6 +150,7 @@ int main(int argc, char** argv) {
     if (s == 2 && !strcmp(thing, "descriptors")) take_all_descriptors(); /* the ranks are connected by now */
     MPI_Allreduce(&release, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
     if (left_over > 0) --left_over;
+    if (locking >= 0 && left_over == -1) expect_lock();
     if (any && left_over == -1) { /* remove what holds it back */
       left_over = n;
       if (!strcmp(thing, "split")) MPI_File_write_at_all_end(file, &rank, MPI_STATUS_IGNORE);
@@ -137,6 +159,7 @@ int main(int argc, char** argv) {
         chmod(path, 0600);
       }
       if (unsaved) learn_of_loss(file);
+      if (locking >= 0) set_lock(F_UNLCK);
       if (!strcmp(thing, "descriptors")) return_all_descriptors();
       if (together && rank != 0) MPI_File_iwrite_at_all(file, 4 * rank, &rank, 1, MPI_INT, &request);
       MPI_Wait(&request, MPI_STATUS_IGNORE);
