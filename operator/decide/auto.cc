@@ -12,6 +12,7 @@
 #include "operator/decide/bottleneck.h"
 #include "operator/decide/fast/comm_of.h"
 #include "operator/decide/levels.h"
+#include "operator/decide/partners.h"
 #include "operator/decide/pf.h"
 #include "operator/decide/settle.h"
 #include "operator/decide/take_back.h"
@@ -41,6 +42,7 @@ class AutoSearch {
  public:
   AutoSearch(const Case& c, double H)
       : c_(c), H_(H), I_(c.metrics.last.instructions), comm_of_(c), here_(comm_here(c, comm_of_)), alike_(c.columns) {
+    if (Heard::is_for(c.columns.on.size(), c.columns.sets)) heard_.emplace(c);
     now_ = superstep(c.columns.on);
     best_ = without_moves();
   }
@@ -48,6 +50,7 @@ class AutoSearch {
   void run(std::span<const PmEntry> list) {
     follow_bottleneck(list);
     if (small()) settle();
+    if (heard_ && heard_->knows_partners()) bring_together();
   }
 
   // What a wave may cost by kRisk, s.
@@ -113,7 +116,7 @@ class AutoSearch {
  private:
   // max Time, max Comm.
   [[nodiscard]] std::pair<double, double> superstep(std::span<const ProcessorId> on) const {
-    return {std::ranges::max(processor_seconds(c_.columns, I_, on)), few() ? comm_with_partners(on) : max_comm(on)};
+    return {std::ranges::max(processor_seconds(c_.columns, I_, on)), heard_ ? comm_with_partners(on) : max_comm(on)};
   }
   [[nodiscard]] double max_comm(std::span<const ProcessorId> on) const {
     double comm = 0;
@@ -121,35 +124,11 @@ class AutoSearch {
     return comm;
   }
 
-  // What a rank receives, it receives one after the other. Of whom it hears from only the Set is known: if part of that
-  // Set's ranks move, it may hear from any of them. So what comes from there takes the mean over where they are then.
+  // What a rank receives, it receives one after the other.
   [[nodiscard]] double comm_with_partners(std::span<const ProcessorId> on) const {
-    const std::size_t sets = c_.columns.sets;
-    const Grid<double>& T = c_.snapshot.platform.T;
-    Grid<double> went(sets, sets), per_byte(sets, sets);
-    std::vector<double> were(sets, 0);
-    for (std::uint32_t i = 0; i < on.size(); ++i) {
-      const std::uint32_t k = c_.columns.own[i].value;
-      ++were[k];
-      went[k, c_.columns.set[on[i].value].value] += 1;
-    }
-    for (std::size_t k = 0; k < sets; ++k)
-      for (std::size_t m = 0; m < sets; ++m) {
-        const double part = were[k] > 0 ? went[k, m] / were[k] : (k == m ? 1.0 : 0.0);
-        if (part == 0) continue;
-        for (std::size_t j = 0; j < sets; ++j) per_byte[k, j] += part * T[m, j];
-      }
-    const SparseGrid& bytes = c_.metrics.last.recv_bytes;
-    double longest = 0;
-    for (std::uint32_t i = 0; i < on.size(); ++i) {
-      const auto row = bytes.row(i);
-      const auto columns = bytes.pattern().columns(i);
-      const std::uint32_t j = c_.columns.set[on[i].value].value;
-      double seconds = 0;
-      for (std::size_t n = 0; n < row.size(); ++n) seconds += row[n] * per_byte[columns[n], j];
-      longest = std::max(longest, seconds);
-    }
-    return longest;
+    std::vector<double> seconds;
+    heard_->seconds(on, seconds);
+    return seconds.empty() ? 0 : std::max(0.0, std::ranges::max(seconds));
   }
 
   [[nodiscard]] bool has_slot(std::span<const ProcessorId> mapping, ProcessorId p) const {
@@ -161,9 +140,6 @@ class AutoSearch {
   [[nodiscard]] bool small() const {
     return c_.columns.on.size() * c_.columns.set.size() < static_cast<std::size_t>(Settling::kWork) / 2;
   }
-
-  // Where what each rank hears from each Set can be added up for every mapping that is tried.
-  [[nodiscard]] bool few() const { return c_.columns.on.size() * c_.columns.sets <= kFew; }
 
   // Bottleneck knows nothing of where ranks came from.
   [[nodiscard]] bool goes_back(std::span<const ProcessorId> mapping) const {
@@ -254,7 +230,14 @@ class AutoSearch {
       }
   }
 
-  static constexpr std::size_t kFew = 20'000;
+  // From where all are, and from the best mapping so far.
+  void bring_together() {
+    Together together(c_, I_, *heard_, H_, affordable(0));
+    const auto found = [this](std::span<const ProcessorId> on) { consider(on); };
+    if (!best_.waves.after.empty()) together.descend(best_.waves.after.back(), found);
+    together.descend(c_.columns.on, found);
+  }
+
   static constexpr int kBisections = 12;
   static constexpr double kClose = 0.002;
 
@@ -264,6 +247,7 @@ class AutoSearch {
   CommOf comm_of_;
   std::vector<double> here_;  // Comm(i, own Set) by rank
   Alike alike_;
+  std::optional<Heard> heard_{};     // of few ranks
   std::pair<double, double> now_{};  // max Time, max Comm
   Candidate best_;
   double budget_ = std::numeric_limits<double>::infinity();

@@ -23,6 +23,17 @@ std::unexpected<Error> what_does_not_fit(const Platform& platform, const Process
               std::format("processor {}: load must be at least 0 and below 1, is {}", p.name, p.load));
 }
 
+// Each of them another rank, once, and not too many.
+bool are_partners(std::span<const Partner> partners, std::size_t i, std::size_t ranks) {
+  if (partners.size() > kMostPartners) return false;
+  for (std::size_t k = 0; k < partners.size(); ++k) {
+    const auto [rank, bytes] = partners[k];
+    if (rank.value >= ranks || rank.value == i || !is_cost(bytes)) return false;
+    if (std::ranges::contains(partners.first(k), rank, &Partner::rank)) return false;
+  }
+  return true;
+}
+
 bool fits(const Platform& platform, const Rank& rank) {
   return rank.processor.value < platform.processors.size() && is_cost(rank.memory_bytes) &&
          std::ranges::all_of(rank.lacks_cpu_features_on, [&](SetId j) { return j.value < platform.sets.size(); });
@@ -90,6 +101,12 @@ Result<Columns> columns_of(const Snapshot& snapshot) {
   for (std::size_t i = 0; i < ranks; ++i) {
     const Rank& rank = snapshot.ranks[i];
     if (!fits(platform, rank)) return what_does_not_fit(platform, i, rank);
+    if (!are_partners(rank.partners, i, ranks))
+      return fail(
+          ErrorCode::kInvalid,
+          std::format("rank {} must have at most {} partners, each another one of the {} ranks, once, and bytes "
+                      "of at least 0",
+                      i, kMostPartners, ranks));
     ++c.held[rank.processor.value];
     c.on[i] = rank.processor;
     c.own[i] = c.set[rank.processor.value];

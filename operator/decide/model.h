@@ -63,6 +63,15 @@ struct Platform {
 };
 
 // --- The ranks at a rescheduling call --------------------------------------------------
+// One that a rank hears from, and how much.
+struct Partner {
+  RankId rank{};
+  double bytes = 0;  // received from it in a superstep, mean
+
+  bool operator==(const Partner&) const = default;
+};
+inline constexpr std::size_t kMostPartners = 16;  // of a rank
+
 struct Rank {
   ProcessorId processor{};                     // that holds it now
   double memory_bytes = 0;                     // M(i)
@@ -70,6 +79,8 @@ struct Rank {
   std::vector<ProcessorId> left{};             // where it was before: Auto never sends it back
   std::string not_migratable{};                // what keeps it where it is ("open RMA window"); "" = nothing
   std::vector<SetId> lacks_cpu_features_on{};  // Sets whose CPUs lack features the rank has seen
+  // Those that it hears from most, each once, at most kMostPartners; read by Auto alone (partners.h). Empty: not known.
+  std::vector<Partner> partners{};
 };
 
 // The world at one rescheduling call. A value: it is filled once and only read (columns.h checks it).

@@ -6,16 +6,18 @@
 //   a plan that moves ranks costs the largest Mem(i, target) of its moves, once
 //
 // The decision gets noisy measurements: each instruction count, time and byte count of each superstep is off by an
-// independent factor, uniform in 1 ± noise. The real duration of a superstep has no noise, so that two runs can be
-// compared.
+// independent factor, uniform in 1 ± noise; so are the bytes of each rank's heaviest partners. The real duration of a
+// superstep has no noise, so that two runs can be compared.
 #pragma once
 
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <random>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "operator/decide/mapping.h"
@@ -116,6 +118,26 @@ inline LoopJob random_loop_job(std::mt19937_64& random, const LoopShape& shape) 
 // --- A run ---------------------------------------------------------------------------------------------------------
 
 using LoopPlanner = std::function<Result<Plan>(const Snapshot& snapshot, const Window& window, const Params& params)>;
+
+// Decides as if nothing were known of whom ranks hear from but the Set.
+inline Result<Plan> plan_without_partners(const Snapshot& snapshot, const Window& window, const Params& params) {
+  Snapshot known = snapshot;
+  for (Rank& rank : known.ranks) rank.partners.clear();
+  return make_plan(known, window, params);
+}
+
+// The heaviest ones that rank i hears from.
+inline std::vector<Partner> partners_of(const LoopJob& job, std::uint32_t i, auto noisy) {
+  std::map<std::uint32_t, double> bytes;
+  for (const LoopJob::Partner& k : job.hears[i])
+    if (k.from != i) bytes[k.from] += k.bytes;
+  std::vector<Partner> partners;
+  for (const auto& [from, sum] : bytes) partners.push_back({.rank = {from}, .bytes = noisy(sum)});
+  std::ranges::sort(partners, {}, [](const Partner& k) { return std::pair(-k.bytes, k.rank); });
+  if (partners.size() > kMostPartners) partners.resize(kMostPartners);
+  return partners;
+}
+
 // The platform and the metrics as the decision sees them, after each superstep; empty: the real ones.
 using LoopView = std::function<void(MeasuredSuperstep& seen, const std::vector<ProcessorId>& on, Snapshot& known)>;
 
@@ -136,6 +158,7 @@ inline LoopRun run_loop(const LoopJob& job, const Params& params, double noise, 
                         const LoopPlanner& planner = make_plan, const LoopView& view = {}) {
   std::mt19937_64 random(seed);
   const auto noisy = [&](double value) { return value * std::uniform_real_distribution(1 - noise, 1 + noise)(random); };
+  std::mt19937_64 of_partners(~seed);  // so that the other values have the same noise, whatever is known of partners
   const std::size_t ranks = job.work.size(), sets = job.start.platform.sets.size();
   LoopRun run;
   Snapshot known = job.start;
@@ -170,6 +193,10 @@ inline LoopRun run_loop(const LoopJob& job, const Params& params, double noise, 
       window.add(std::move(seen));
     }
     if (t == job.supersteps) break;
+    for (std::uint32_t i = 0; i < ranks; ++i)
+      known.ranks[i].partners = partners_of(job, i, [&](double bytes) {
+        return bytes * std::uniform_real_distribution(1 - noise, 1 + noise)(of_partners);
+      });
     const auto begun = std::chrono::steady_clock::now();
     const Result<Plan> plan = planner(known, window, params);
     run.slowest_decision =

@@ -9,6 +9,8 @@
 // it takes longer than that is split: supersteps before its first wave, pauses beyond those of one wave, supersteps
 // between its waves, and those after the last one, in which its mapping is worse.
 //
+// "by Set": Auto without the partners of each rank, which tells it only from which Sets a rank hears.
+//
 // GreedyLB and RefineLB pay the same pause for their moves, and may do what no machine can: put a rank into a slot
 // that another one leaves in the same wave.
 #include <cmath>
@@ -67,6 +69,8 @@ std::vector<Entrant> entrants() {
   };
   for (const Strategy& s : strategies()) all.push_back({std::string(s.name), with(s.heuristic), make_plan});
   all.push_back({"Auto, length given", with(Heuristic::kAuto), make_plan, true});
+  all.push_back({"Auto, by Set", with(Heuristic::kAuto), plan_without_partners});
+  all.push_back({"Auto, by Set, given", with(Heuristic::kAuto), plan_without_partners, true});
   for (const char* name : {"GreedyLB", "RefineLB"}) all.push_back({name, {}, sim::yardstick_named(name)});
   return all;
 }
@@ -117,7 +121,7 @@ class Waved {
     const auto at = [&](double part) { return 100 * off[static_cast<std::size_t>(part * (off.size() - 1.0))]; };
     const auto n = static_cast<double>(waves_.size());
     std::printf(
-        "  %-18s %zu waves: superstep predicted %.1f %% shorter, was %.1f %% (means); realised - predicted, points: "
+        "  %-19s %zu waves: superstep predicted %.1f %% shorter, was %.1f %% (means); realised - predicted, points: "
         "10th %+.1f, median %+.1f, 90th %+.1f; %zu made it more than 1 %% longer\n",
         name, waves_.size(), 100 * predicted / n, 100 * realised / n, at(0.1), at(0.5), at(0.9), longer);
   }
@@ -185,13 +189,13 @@ void run_row(const Row& row, const Options& o, std::FILE* json) {
               100 * (1 - std::exp(bound_logs / n)), 100 * (std::exp(best_logs / n) - 1));
   if (row.optimum) std::printf(" and %.2f %% above the optimum", 100 * best_excess / n);
   std::printf("\n");
-  std::printf("  %-18s %7s %7s %8s %8s = %7s %7s %8s %7s %7s %6s %6s %8s %5s %7s%s\n", "", "gain %", "worst %",
+  std::printf("  %-19s %7s %7s %8s %8s = %7s %7s %8s %7s %7s %6s %6s %8s %5s %7s%s\n", "", "gain %", "worst %",
               "> bound %", "> best %", "before", "pauses", "between", "after", "moved", "worse", "moves", "returns",
               "back", "ms", row.optimum ? "  > optimum %" : "");
   for (std::size_t e = 0; e < all.size(); ++e) {
     const Tally& t = tallies[e];
     const double gain = 100 * (1 - std::exp(t.logs / n)), percent = 100 / n;
-    std::printf("  %-18s %7.1f %7.1f %8.1f %8.1f = %7.1f %7.1f %8.1f %7.1f %7llu %6llu %6llu %8llu %5llu %7.2f",
+    std::printf("  %-19s %7.1f %7.1f %8.1f %8.1f = %7.1f %7.1f %8.1f %7.1f %7llu %6llu %6llu %8llu %5llu %7.2f",
                 all[e].name.c_str(), gain, 100 * t.worst, 100 * (std::exp(t.bound_logs / n) - 1),
                 100 * (std::exp(t.best_logs / n) - 1), percent * t.losses.before, percent * t.losses.pauses,
                 percent * t.losses.between, percent * t.losses.after, (unsigned long long)t.moved,
