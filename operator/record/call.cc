@@ -83,6 +83,9 @@ Result<void> check_snapshot(const decide::Snapshot& s) {
   BSP_CHECK_OK(check_grid("snapshot.platform.Mig", s.platform.Mig));
   for (std::size_t i = 0; i < s.ranks.size(); ++i) {
     BSP_CHECK_OK(check_values(std::format("snapshot.ranks.memoryBytes, rank {}", i), {&s.ranks[i].memory_bytes, 1}));
+    for (std::size_t k = 0; k < s.ranks[i].partners.size(); ++k)
+      if (const double bytes = s.ranks[i].partners[k].bytes; !is_amount(bytes))
+        return wrong(std::format("snapshot.ranks.partners[{}].bytes[{}]", i, k), out_of_range(bytes, is_amount));
     BSP_CHECK_OK(check_count(std::format("snapshot.ranks.lastMove[{}]", i), s.ranks[i].last_move.value));
   }
   return {};

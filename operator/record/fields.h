@@ -60,6 +60,11 @@ constexpr void fields_of(Of<Platform>, auto&& v) {
   v("MigOrigin", &P::Mig_origin);
 }
 
+constexpr void fields_of(Of<Partner>, auto&& v) {
+  v("rank", &Partner::rank);
+  v("bytes", &Partner::bytes);
+}
+
 constexpr void fields_of(Of<Rank>, auto&& v) {
   using R = Rank;
   v("processor", &R::processor);
@@ -68,6 +73,7 @@ constexpr void fields_of(Of<Rank>, auto&& v) {
   v("left", &R::left, kRare);
   v("notMigratable", &R::not_migratable, kRare);
   v("lacksCpuFeaturesOn", &R::lacks_cpu_features_on, kRare);
+  v("partners", &R::partners, kRare);
 }
 
 constexpr void fields_of(Of<Snapshot>, auto&& v) {

@@ -73,7 +73,7 @@ TEST(RecordLine, LooksLikeThis) {
 TEST(RecordLine, WhatOlderRecordsLackHasItsDefault) {
   Call call = small_call();
   for (const char* name : {"expectedSupersteps", "earlyCalls"}) EXPECT_FALSE(small_json()["params"].contains(name));
-  EXPECT_FALSE(small_json()["snapshot"]["ranks"].contains("left"));
+  for (const char* name : {"left", "partners"}) EXPECT_FALSE(small_json()["snapshot"]["ranks"].contains(name));
   json older = small_json();
   older["state"]["cadence"].erase("wave");
   older["plan"].erase("rules");
@@ -81,6 +81,7 @@ TEST(RecordLine, WhatOlderRecordsLackHasItsDefault) {
   call.params.expected_supersteps = 500;
   call.params.early_calls = true;
   call.snapshot.ranks[1].left = {ProcessorId{4}, ProcessorId{5}};
+  call.snapshot.ranks[2].partners = {{{1}, 4e6}, {{3}, 0.1}};
   call.state.cadence.wave = {.before = 2, .error = 0.1, .model = 1.9};
   call.plan.rules = {.supersteps = 80, .budget = std::numeric_limits<double>::infinity(), .takes_back = true};
   const auto read = from_line(to_line(call));
@@ -89,6 +90,8 @@ TEST(RecordLine, WhatOlderRecordsLackHasItsDefault) {
   EXPECT_TRUE(read->params.early_calls);
   EXPECT_EQ(read->snapshot.ranks[1].left, call.snapshot.ranks[1].left);
   EXPECT_TRUE(read->snapshot.ranks[0].left.empty());
+  EXPECT_EQ(read->snapshot.ranks[2].partners, call.snapshot.ranks[2].partners);
+  EXPECT_TRUE(read->snapshot.ranks[1].partners.empty());
   EXPECT_EQ(read->state.cadence.wave, call.state.cadence.wave);
   EXPECT_EQ(read->plan.rules, call.plan.rules);
 }
@@ -213,81 +216,118 @@ TEST(RecordLine, MistakesAreNamedWithTheRemedy) {
     std::string says;
   };
   const json gone = json(json::value_t::discarded);
-  for (const auto& [at, value, says] : {
-           Mistake{"/schema", gone,
-                   "schema: is required; a recorded call begins with {\"schema\":\"migbsp.io/record/v1\""},
-           Mistake{"/schema", "migbsp.io/record/v2",
-                   "schema: is \"migbsp.io/record/v2\", and this bsp-operator reads migbsp.io/record/v1; use the one "
-                   "that wrote it, or a newer one"},
-           Mistake{"/schema", 1, "schema: is a number, and this"},
-           Mistake{"/job", gone, "job: is required" + remedy},
-           Mistake{"/job", 3, "job: must be a string, not a number" + remedy},
-           Mistake{"/jobs", "x", "jobs: unknown field; did you mean job?" + remedy},
-           Mistake{"/params/heuristic", "automig",
-                   "params.heuristic: \"automig\" is none of the known names; did you mean AutoMig?" + remedy},
-           Mistake{"/params/horizon", "Windows",
-                   "params.horizon: \"Windows\" is none of the known names; did you mean Window?"},
-           Mistake{"/params/alpha0", 0, "params: rescheduling: alpha0 must be at least 1, is 0" + remedy},
-           Mistake{"/params/alpha0", -1,
-                   "params.alpha0: must be a whole number that is not negative, not a negative number"},
-           Mistake{"/params/maxMoves", 5'000'000'000,
-                   "params.maxMoves: 5000000000 is too large; the most is 4294967295"},
-           Mistake{"/params/migrates", "yes", "params.migrates: must be true or false, not a string"},
-           Mistake{"/params", json::array(), "params: must be an object, not a list"},
-           Mistake{"/snapshot/platform/processors/cpu/2", 0,
-                   "snapshot: processor slow-2: cpu must be above 0 instructions/s, is 0"},
-           Mistake{"/snapshot/platform/processors/cpu/2", 1e-9,
-                   "snapshot.platform.processors.cpu[2]: must be from 0.001 to"},
-           Mistake{"/snapshot/platform/processors/cpu", json::parse("[1]"),
-                   "snapshot.platform.processors.cpu: has 1 entries, but name has 6"},
-           Mistake{"/snapshot/platform/processors/set", gone, "snapshot.platform.processors.set: is required"},
-           Mistake{"/snapshot/platform/processors/set/0", 7, "snapshot: processor slow-0 is in no Set of the platform"},
-           Mistake{"/snapshot/platform/T/rows", 3,
-                   "snapshot.platform.T.values: has 4 entries, but there are 3 rows of 2"},
-           Mistake{"/snapshot/platform/T/rows", 4'000'000'000,
-                   "snapshot.platform.T: has more entries than a line of this length can hold"},
-           Mistake{"/snapshot/platform/T/values/1", "fast",
-                   "snapshot.platform.T.values[1]: must be a number, not a string"},
-           Mistake{"/snapshot/platform/T/values/1", "Infinity",
-                   "snapshot: T from Set slow has a negative or infinite entry"},
-           Mistake{"/snapshot/platform/T/values/1", 1e30,
-                   "snapshot.platform.T, row 0[1]: must be a number from 0 to 1e+20, is 1e+30"},
-           Mistake{"/snapshot/ranks/processor/3", 9, "snapshot: rank 3 is on no processor of the platform"},
-           Mistake{"/snapshot/ranks/processor", json::array(),
-                   "snapshot.ranks.memoryBytes: has 4 entries, but processor has 0"},
-           Mistake{"/state/cadence/d", 1.5, "state.cadence.d: must be at least 0 and below 1, is 1.5"},
-           Mistake{"/state/pComp", json::parse("[2]"), "state.pComp[0]: must be a number from 0 to 1, is 2"},
-           Mistake{"/supersteps", json::array(), "supersteps: must have at least one, after which the call was"},
-           Mistake{"/supersteps/1", gone, "supersteps[0].superstep: 1 is the last one, but the call was due after 2"},
-           Mistake{"/supersteps/1/superstep", 1, "supersteps[1].superstep: must be at least 2 here, is 1"},
-           Mistake{"/supersteps/0/superstep", 3,
-                   "supersteps[0].superstep: 3: the call was due after it, and yet another one follows"},
-           Mistake{"/supersteps/0/instructions", gone, "supersteps[0].instructions: is required"},
-           Mistake{"/supersteps/0/instructions", json::parse("[1,2]"),
-                   "supersteps[0].instructions: has 2 entries, but there are 4 ranks"},
-           Mistake{"/supersteps/0/instructions/0", "NaN",
-                   "supersteps[0].instructions[0]: must be a number from 0 to 1e+20, is nan"},
-           Mistake{"/supersteps/0/recvBytes/cols", 3,
-                   "supersteps[0].recvBytes: is 4x3, but there are 4 ranks and 2 Sets"},
-           Mistake{"/supersteps/0/recvBytes/at", json::parse("[8]"),
-                   "supersteps[0].recvBytes.values: has 0 entries, but at has 1"},
-           Mistake{"/supersteps/0/recvBytes", json::parse(R"({"rows":4,"cols":2,"at":[3],"values":[-1]})"),
-                   "supersteps[0].recvBytes, row 1[1]: must be a number from 0 to 1e+20, is -1"},
-           Mistake{"/supersteps/0/recvBytes", json::parse(R"({"rows":4,"cols":2,"at":[3,3],"values":[1,1]})"),
-                   "supersteps[0].recvBytes.at[1]: must lie above the one before and below 8, is 3"},
-           Mistake{"/supersteps/0/recvBytes", json::parse(R"({"rows":0,"cols":65537,"at":[],"values":[]})"),
-                   "supersteps[0].recvBytes.cols: is 65537; the most is 65536"},
-           Mistake{"/state/pComm", json::parse(R"({"rows":1,"cols":2,"at":[1],"values":[2]})"),
-                   "state.pComm, row 0[1]: must be a number from 0 to 1, is 2"},
-           Mistake{"/plan/moves/to/0", 6, "plan.moves.to[0]: must be below 6, is 6"},
-           Mistake{"/plan/moves/rank/0", 3, "plan: rank 0 must stand once among moves and stays, stands 0 times"},
-           Mistake{"/plan/levels/rank/1", 3, "plan.levels.rank[1]: rank 3 is not in plan.pmList"},
-           Mistake{"/plan/chosenLevel", 9, "plan.chosenLevel: must be below"},
-           Mistake{"/plan/stays/reason/0", "Tired",
-                   "plan.stays.reason[0]: \"Tired\" is none of the known names; known: BestSetIsOwn"},
-           Mistake{"/plan/objective/name", "cost", "plan.objective.name: \"cost\" is none of the known names"},
-           Mistake{"/plan/superstep", 1, "plan.superstep: must be 2, the last one measured, is 1"},
-       }) {
+  for (
+      const auto& [at, value, says] : {
+          Mistake{"/schema", gone,
+                  "schema: is required; a recorded call begins with {\"schema\":\"migbsp.io/record/v1\""},
+          Mistake{"/schema", "migbsp.io/record/v2",
+                  "schema: is \"migbsp.io/record/v2\", and this bsp-operator reads migbsp.io/record/v1; use the one "
+                  "that wrote it, or a newer one"},
+          Mistake{"/schema", 1, "schema: is a number, and this"},
+          Mistake{"/job", gone, "job: is required" + remedy},
+          Mistake{"/job", 3, "job: must be a string, not a number" + remedy},
+          Mistake{"/jobs", "x", "jobs: unknown field; did you mean job?" + remedy},
+          Mistake{"/params/heuristic", "automig",
+                  "params.heuristic: \"automig\" is none of the known names; did you mean AutoMig?" + remedy},
+          Mistake{"/params/horizon", "Windows",
+                  "params.horizon: \"Windows\" is none of the known names; did you mean Window?"},
+          Mistake{"/params/alpha0", 0, "params: rescheduling: alpha0 must be at least 1, is 0" + remedy},
+          Mistake{"/params/alpha0", -1,
+                  "params.alpha0: must be a whole number that is not negative, not a negative number"},
+          Mistake{"/params/maxMoves", 5'000'000'000,
+                  "params.maxMoves: 5000000000 is too large; the most is 4294967295"},
+          Mistake{"/params/migrates", "yes", "params.migrates: must be true or false, not a string"},
+          Mistake{"/params", json::array(), "params: must be an object, not a list"},
+          Mistake{"/snapshot/platform/processors/cpu/2", 0,
+                  "snapshot: processor slow-2: cpu must be above 0 instructions/s, is 0"},
+          Mistake{"/snapshot/platform/processors/cpu/2", 1e-9,
+                  "snapshot.platform.processors.cpu[2]: must be from 0.001 to"},
+          Mistake{"/snapshot/platform/processors/cpu", json::parse("[1]"),
+                  "snapshot.platform.processors.cpu: has 1 entries, but name has 6"},
+          Mistake{"/snapshot/platform/processors/set", gone, "snapshot.platform.processors.set: is required"},
+          Mistake{"/snapshot/platform/processors/set/0", 7, "snapshot: processor slow-0 is in no Set of the platform"},
+          Mistake{"/snapshot/platform/T/rows", 3,
+                  "snapshot.platform.T.values: has 4 entries, but there are 3 rows of 2"},
+          Mistake{"/snapshot/platform/T/rows", 4'000'000'000,
+                  "snapshot.platform.T: has more entries than a line of this length can hold"},
+          Mistake{"/snapshot/platform/T/values/1", "fast",
+                  "snapshot.platform.T.values[1]: must be a number, not a string"},
+          Mistake{"/snapshot/platform/T/values/1", "Infinity",
+                  "snapshot: T from Set slow has a negative or infinite entry"},
+          Mistake{"/snapshot/platform/T/values/1", 1e30,
+                  "snapshot.platform.T, row 0[1]: must be a number from 0 to 1e+20, is 1e+30"},
+          Mistake{"/snapshot/ranks/processor/3", 9, "snapshot: rank 3 is on no processor of the platform"},
+          Mistake{"/snapshot/ranks/processor", json::array(),
+                  "snapshot.ranks.memoryBytes: has 4 entries, but processor has 0"},
+          Mistake{
+              "/snapshot/ranks/partners",
+              json::parse(
+                  R"([{"rank":[],"bytes":[]},{"rank":[4],"bytes":[1]},{"rank":[],"bytes":[]},{"rank":[],"bytes":[]}])"),
+              "snapshot: rank 1 must have at most 16 partners, each another one of the 4 ranks, once"},
+          Mistake{
+              "/snapshot/ranks/partners",
+              json::parse(
+                  R"([{"rank":[],"bytes":[]},{"rank":[1],"bytes":[1]},{"rank":[],"bytes":[]},{"rank":[],"bytes":[]}])"),
+              "snapshot: rank 1 must have at most 16 partners, each another one of the 4 ranks, once"},
+          Mistake{
+              "/snapshot/ranks/partners",
+              json::parse(
+                  R"([{"rank":[],"bytes":[]},{"rank":[0,0],"bytes":[1,1]},{"rank":[],"bytes":[]},{"rank":[],"bytes":[]}])"),
+              "snapshot: rank 1 must have at most 16 partners, each another one of the 4 ranks, once"},
+          Mistake{
+              "/snapshot/ranks/partners",
+              json::parse(
+                  R"([{"rank":[],"bytes":[]},{"rank":[0],"bytes":[-1]},{"rank":[],"bytes":[]},{"rank":[],"bytes":[]}])"),
+              "snapshot: rank 1 must have at most 16 partners, each another one of the 4 ranks, once"},
+          Mistake{
+              "/snapshot/ranks/partners",
+              json::parse(
+                  R"([{"rank":[],"bytes":[]},{"rank":[0],"bytes":[1e30]},{"rank":[],"bytes":[]},{"rank":[],"bytes":[]}])"),
+              "snapshot.ranks.partners[1].bytes[0]: must be a number from 0 to 1e+20, is 1e+30"},
+          Mistake{
+              "/snapshot/ranks/partners",
+              json::parse(
+                  R"([{"rank":[],"bytes":[]},{"rank":[0],"bytes":[1,2]},{"rank":[],"bytes":[]},{"rank":[],"bytes":[]}])"),
+              "snapshot.ranks.partners[1].bytes: has 2 entries, but rank has 1"},
+          Mistake{"/snapshot/ranks/partners",
+                  json::parse(R"([{"rank":[],"bytes":[]},{"rank":[0]},{"rank":[],"bytes":[]},{"rank":[],"bytes":[]}])"),
+                  "snapshot.ranks.partners[1].bytes: is required"},
+          Mistake{"/snapshot/ranks/partners",
+                  json::parse(R"([{"rank":[],"bytes":[]},7,{"rank":[],"bytes":[]},{"rank":[],"bytes":[]}])"),
+                  "snapshot.ranks.partners[1]: must be an object with a list for each field, not a number"},
+          Mistake{"/state/cadence/d", 1.5, "state.cadence.d: must be at least 0 and below 1, is 1.5"},
+          Mistake{"/state/pComp", json::parse("[2]"), "state.pComp[0]: must be a number from 0 to 1, is 2"},
+          Mistake{"/supersteps", json::array(), "supersteps: must have at least one, after which the call was"},
+          Mistake{"/supersteps/1", gone, "supersteps[0].superstep: 1 is the last one, but the call was due after 2"},
+          Mistake{"/supersteps/1/superstep", 1, "supersteps[1].superstep: must be at least 2 here, is 1"},
+          Mistake{"/supersteps/0/superstep", 3,
+                  "supersteps[0].superstep: 3: the call was due after it, and yet another one follows"},
+          Mistake{"/supersteps/0/instructions", gone, "supersteps[0].instructions: is required"},
+          Mistake{"/supersteps/0/instructions", json::parse("[1,2]"),
+                  "supersteps[0].instructions: has 2 entries, but there are 4 ranks"},
+          Mistake{"/supersteps/0/instructions/0", "NaN",
+                  "supersteps[0].instructions[0]: must be a number from 0 to 1e+20, is nan"},
+          Mistake{"/supersteps/0/recvBytes/cols", 3,
+                  "supersteps[0].recvBytes: is 4x3, but there are 4 ranks and 2 Sets"},
+          Mistake{"/supersteps/0/recvBytes/at", json::parse("[8]"),
+                  "supersteps[0].recvBytes.values: has 0 entries, but at has 1"},
+          Mistake{"/supersteps/0/recvBytes", json::parse(R"({"rows":4,"cols":2,"at":[3],"values":[-1]})"),
+                  "supersteps[0].recvBytes, row 1[1]: must be a number from 0 to 1e+20, is -1"},
+          Mistake{"/supersteps/0/recvBytes", json::parse(R"({"rows":4,"cols":2,"at":[3,3],"values":[1,1]})"),
+                  "supersteps[0].recvBytes.at[1]: must lie above the one before and below 8, is 3"},
+          Mistake{"/supersteps/0/recvBytes", json::parse(R"({"rows":0,"cols":65537,"at":[],"values":[]})"),
+                  "supersteps[0].recvBytes.cols: is 65537; the most is 65536"},
+          Mistake{"/state/pComm", json::parse(R"({"rows":1,"cols":2,"at":[1],"values":[2]})"),
+                  "state.pComm, row 0[1]: must be a number from 0 to 1, is 2"},
+          Mistake{"/plan/moves/to/0", 6, "plan.moves.to[0]: must be below 6, is 6"},
+          Mistake{"/plan/moves/rank/0", 3, "plan: rank 0 must stand once among moves and stays, stands 0 times"},
+          Mistake{"/plan/levels/rank/1", 3, "plan.levels.rank[1]: rank 3 is not in plan.pmList"},
+          Mistake{"/plan/chosenLevel", 9, "plan.chosenLevel: must be below"},
+          Mistake{"/plan/stays/reason/0", "Tired",
+                  "plan.stays.reason[0]: \"Tired\" is none of the known names; known: BestSetIsOwn"},
+          Mistake{"/plan/objective/name", "cost", "plan.objective.name: \"cost\" is none of the known names"},
+          Mistake{"/plan/superstep", 1, "plan.superstep: must be 2, the last one measured, is 1"},
+      }) {
     json line = small_json();
     const json::json_pointer pointer(at);
     if (!value.is_discarded())

@@ -86,6 +86,7 @@ TEST(Record, ComesBackAsItWas) {
     for (std::size_t i = 0; i < call.snapshot.ranks.size(); ++i) {
       const decide::Rank &x = read->snapshot.ranks[i], &y = call.snapshot.ranks[i];
       RC_ASSERT(x.processor == y.processor && x.memory_bytes == y.memory_bytes && x.last_move == y.last_move);
+      RC_ASSERT(x.partners == y.partners && x.left == y.left);
       RC_ASSERT(x.not_migratable == y.not_migratable && x.lacks_cpu_features_on == y.lacks_cpu_features_on);
     }
     RC_ASSERT(read->supersteps.size() == call.supersteps.size());

@@ -43,6 +43,10 @@ class RandomRun {
         for (double& seconds : platform.Mig.row(i)) seconds = between(0, 0.3);
     }
     if (below(2)) platform.Mig_origin = origins(platform.Mig.rows(), sets);
+    if (below(2))
+      for (std::uint32_t i = 0; i < shape.ranks; ++i)
+        for (std::uint32_t k = i + 1; k < shape.ranks && k <= i + 3; ++k)
+          if (below(2)) job_.snapshot.ranks[i].partners.push_back({.rank = {k}, .bytes = between(0, 1e6)});
     if (below(2)) {  // a job that has been going on for a while
       state_.cadence = {.k = Superstep{1 + below(1000)},
                         .alpha = 1 + below(6),
