@@ -55,6 +55,9 @@ Result<void> judge(RankStatus& status) {
 }
 
 Result<void> judge(const RankReport& report) {
+  if (report.partners.size() != report.partner_bytes.size())
+    return fail(ErrorCode::kInvalid, std::format("rank {} has {} partners and bytes of {}", report.rank,
+                                                 report.partners.size(), report.partner_bytes.size()));
   std::uint64_t last = 0;
   for (const SuperstepReport& s : report.supersteps) {
     if (s.superstep <= last || s.superstep > report.completed)

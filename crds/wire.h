@@ -90,6 +90,7 @@ inline constexpr std::uint64_t kMostSupersteps = 1ull << 48;  // nine years of o
 inline constexpr std::uint64_t kMostNs = 1ull << 62;    // of any duration or time (until 2116); the sum of three fits
 inline constexpr std::size_t kMostRecords = 256;        // supersteps of one report: BSP_RING_RECORDS of the ring
 inline constexpr std::size_t kMostSets = 64;            // BSP_MAX_SETS of the ring
+inline constexpr std::size_t kMostPartners = 16;        // BSP_RING_PARTNERS of the ring
 inline constexpr std::size_t kMostMembers = 1'000'000;  // only the operator sends a plan
 inline constexpr Field kText{.most = kMostText};
 inline constexpr Field kCount{.most = kMostSupersteps};
@@ -295,6 +296,10 @@ struct RankReport {
   std::string edge_call = {};
   std::uint64_t edge_stride = 0;
   std::uint64_t edge_chosen_after = 0;
+  // The ranks that it hears from most, and the bytes from each in a superstep, mean; heaviest first. Only if they were
+  // found after `since`, as they are now and then (sidecar/shim/measure.h).
+  std::vector<std::uint32_t> partners = {};
+  std::vector<std::uint64_t> partner_bytes = {};
   std::vector<SuperstepReport> supersteps;  // ascending; those older than the ring are lost
   std::uint64_t left_out = 0;               // newer ones that didn't fit into the message
 };
@@ -306,6 +311,8 @@ constexpr void fields_of(Of<RankReport>, auto&& v) {
   v("edge_call", &RankReport::edge_call, Field{.rare = true, .most = kMostText});
   v("edge_stride", &RankReport::edge_stride, Field{.rare = true, .most = kMostSupersteps});
   v("edge_chosen_after", &RankReport::edge_chosen_after, Field{.rare = true, .most = kMostSupersteps});
+  v("partners", &RankReport::partners, Field{.rare = true, .most = kMostPartners});
+  v("partner_bytes", &RankReport::partner_bytes, Field{.rare = true, .most = kMostPartners, .most_each = kMostNs});
   v("supersteps", &RankReport::supersteps, Field{.required = true, .most = kMostRecords});
   v("left_out", &RankReport::left_out, Field{.rare = true, .most = kMostSupersteps});
 }

@@ -21,6 +21,7 @@
 #define BSP_MAX_SETS 64u         /* Sets one job can span */
 #define BSP_RING_TEXT 160u       /* bytes of a reason, NUL included */
 #define BSP_RING_COLLECTIVES 17u /* of names::kEdgeCalls (crds/names.h) */
+#define BSP_RING_PARTNERS 16u    /* ranks that a rank hears from most */
 
 /* What one rank did in one superstep. Writer: shim. A copy is valid only if `superstep` has the expected
  * value before and after copying (the shim sets it to 0 first and to its value last). */
@@ -111,6 +112,17 @@ struct bsp_ring {
   uint64_t collectives[BSP_RING_COLLECTIVES];
 
   struct bsp_superstep_record records[BSP_RING_RECORDS]; /* shim */
+
+  /* What follows came after version 5 was in use. All else is where it was, so a shim that knows nothing of it still runs under
+   * a sidecar that does: a rank that moves to a pod of a newer operator brings its shim along. */
+
+  /* The ranks that this rank hears from most, heaviest first, as found at the edge of partners_superstep (0: not yet). Their
+   * bytes are the mean of a superstep, in which earlier ones count less (measure.h); 0: no partner. Collectives that bring
+   * every rank the same are left out. Writer: shim. partners_seq is odd while they change. */
+  uint32_t partners_seq;
+  uint32_t partner_ranks[BSP_RING_PARTNERS]; /* world ranks */
+  uint64_t partner_bytes[BSP_RING_PARTNERS];
+  uint64_t partners_superstep;
 };
 
 #endif

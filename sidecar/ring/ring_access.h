@@ -80,6 +80,43 @@ static inline int bsp_record_read(const struct bsp_ring* ring, uint64_t superste
   return __atomic_load_n(&r->superstep, __ATOMIC_RELAXED) == superstep;
 }
 
+/* --- Partners -------------------------------------------------------------------------------------- */
+
+/* What ring.h's fields of the same names hold. */
+struct bsp_partners {
+  uint64_t superstep;
+  uint32_t ranks[BSP_RING_PARTNERS];
+  uint64_t bytes[BSP_RING_PARTNERS];
+};
+
+/* Shim. */
+static inline void bsp_partners_set(struct bsp_ring* ring, const struct bsp_partners* partners) {
+  size_t i;
+  uint32_t seq = BSP_RING_LOAD(ring->partners_seq);
+  __atomic_store_n(&ring->partners_seq, seq | 1u, __ATOMIC_RELAXED);
+  __atomic_thread_fence(__ATOMIC_RELEASE);
+  for (i = 0; i < BSP_RING_PARTNERS; ++i) {
+    __atomic_store_n(&ring->partner_ranks[i], partners->ranks[i], __ATOMIC_RELAXED);
+    __atomic_store_n(&ring->partner_bytes[i], partners->bytes[i], __ATOMIC_RELAXED);
+  }
+  __atomic_store_n(&ring->partners_superstep, partners->superstep, __ATOMIC_RELAXED);
+  BSP_RING_STORE(ring->partners_seq, (seq | 1u) + 1);
+}
+
+/* Sidecar: copies them; 0 if they were changing: retry. */
+static inline int bsp_partners_read(const struct bsp_ring* ring, struct bsp_partners* out) {
+  size_t i;
+  uint32_t seq = BSP_RING_LOAD(ring->partners_seq);
+  if (seq & 1u) return 0;
+  for (i = 0; i < BSP_RING_PARTNERS; ++i) {
+    out->ranks[i] = __atomic_load_n(&ring->partner_ranks[i], __ATOMIC_RELAXED);
+    out->bytes[i] = __atomic_load_n(&ring->partner_bytes[i], __ATOMIC_RELAXED);
+  }
+  out->superstep = __atomic_load_n(&ring->partners_superstep, __ATOMIC_RELAXED);
+  __atomic_thread_fence(__ATOMIC_ACQUIRE);
+  return __atomic_load_n(&ring->partners_seq, __ATOMIC_RELAXED) == seq;
+}
+
 /* --- Why a gate was postponed ---------------------------------------------------------------------- */
 
 /* Shim. "" clears it. */

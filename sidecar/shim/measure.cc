@@ -23,6 +23,7 @@ std::atomic<const ThreadState*> measured_thread{nullptr};
 namespace {
 
 constexpr std::uint64_t kMemoryPeriodNs = 1000000000;
+constexpr std::uint64_t kPartnersPeriodNs = 1000000000;
 
 // Counts user-space instructions of this thread and of those it starts from now on; -1 if not permitted.
 int open_perf_event() {
@@ -55,9 +56,10 @@ std::uint64_t Measure::read_meter() const {
   return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
-void Measure::begin_epoch(std::vector<std::uint32_t> sets) {
-  sets_ = std::move(sets);
-  for (auto& set : sets_) set = std::min(set, BSP_MAX_SETS - 1);
+void Measure::begin_epoch(const std::vector<std::uint32_t>& sets) {
+  peers_.resize(sets.size());
+  for (std::size_t i = 0; i < sets.size(); ++i) peers_[i].set = std::min(sets[i], BSP_MAX_SETS - 1);
+  epochs_supersteps_ = 0;
   std::memset(floor_, 0, sizeof floor_);
   start_meter();
   start_ticks_ = ticks();
@@ -95,10 +97,12 @@ void Measure::meter_after_mpi() {
   short_mpi_ = 0;
 }
 
-void Measure::received(int rank, std::uint64_t bytes, std::uint64_t call_ticks) {
-  if (rank < 0 || bytes == 0 || static_cast<std::size_t>(rank) >= sets_.size()) return;
-  const std::uint32_t set = sets_[static_cast<std::size_t>(rank)];
+void Measure::received(int rank, std::uint64_t bytes, std::uint64_t call_ticks, bool as_partner) {
+  if (rank < 0 || bytes == 0 || static_cast<std::size_t>(rank) >= peers_.size()) return;
+  Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  const std::uint32_t set = peer.set;
   MeasureLock guard;
+  if (as_partner) peer.bytes += bytes;
   float& floor = floor_[set][std::min<std::size_t>(std::bit_width(bytes), kSizeClasses - 1)];
   const auto size = static_cast<float>(bytes);
   const auto took = static_cast<float>(call_ticks);
@@ -139,6 +143,7 @@ void Measure::end_superstep(bsp_ring* ring, std::uint64_t superstep) {
     bsp_record_publish(record, superstep);
     BSP_RING_STORE(ring->calls, calls_);
     sample_memory(ring, now_ns);
+    sample_partners(ring, superstep, now_ns);
   }
   compute_ = comm_ = instructions_ = sent_bytes_ = 0;
   std::memset(recv_bytes_, 0, sizeof recv_bytes_);
@@ -165,6 +170,33 @@ void Measure::sample_memory(bsp_ring* ring, std::uint64_t now_ns) {
   if (std::sscanf(text, "%lu %lu %lu", &total, &resident, &shared) != 3) return;
   const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   BSP_RING_STORE(ring->memory_bytes, (resident - std::min(shared, resident)) * page);
+}
+
+// Visits every rank, so not in each superstep.
+void Measure::sample_partners(bsp_ring* ring, std::uint64_t superstep, std::uint64_t now_ns) {
+  if (peers_.size() > kMostPeers) return;
+  ++partners_supersteps_;
+  if (!std::has_single_bit(++epochs_supersteps_) && now_ns - partners_sampled_ns_ < kPartnersPeriodNs) return;
+  partners_sampled_ns_ = now_ns;
+  bsp_partners heaviest{.superstep = superstep, .ranks = {}, .bytes = {}};
+  for (std::size_t i = 0; i < peers_.size(); ++i) {
+    const std::uint64_t bytes = peers_[i].bytes;
+    if (bytes == 0) continue;
+    peers_[i].bytes = bytes / 2;
+    std::size_t at = BSP_RING_PARTNERS;
+    for (; at > 0 && heaviest.bytes[at - 1] < bytes; --at) {
+      if (at == BSP_RING_PARTNERS) continue;  // the last one drops out
+      heaviest.bytes[at] = heaviest.bytes[at - 1];
+      heaviest.ranks[at] = heaviest.ranks[at - 1];
+    }
+    if (at == BSP_RING_PARTNERS) continue;
+    heaviest.bytes[at] = bytes;
+    heaviest.ranks[at] = static_cast<std::uint32_t>(i);
+  }
+  for (std::uint64_t& bytes : heaviest.bytes)
+    bytes = static_cast<std::uint64_t>(static_cast<double>(bytes) / partners_supersteps_);
+  partners_supersteps_ /= 2;
+  bsp_partners_set(ring, &heaviest);
 }
 
 }  // namespace bsp::shim

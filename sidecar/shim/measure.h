@@ -15,6 +15,11 @@
 // the wire. It is too low only for messages of a size that always overlapped computation (nonblocking calls), and
 // then the rank really didn't wait.
 //
+// Partners: the bytes that each rank has sent here add up, until the heaviest are written to the ring: at the edge of an
+// epoch's supersteps 1, 2, 4, 8, … and once a second. Then all sums are halved, and so is the number of supersteps that
+// they are of. So their quotient is a mean in which what is a second older counts half. Not with more than kMostPeers
+// ranks: no decision uses them then (operator/decide/partners.h), and every report would be twice as long.
+//
 // With MPI_THREAD_MULTIPLE the time of one thread counts: first of the one that initialised MPI, then of the one that
 // calls the superstep edges. The bytes of all threads count.
 #pragma once
@@ -76,7 +81,7 @@ class MeasureLock {
 class Measure {
  public:
   // An epoch has opened, perhaps on another machine. `sets` is the Set number of each world rank.
-  void begin_epoch(std::vector<std::uint32_t> sets);
+  void begin_epoch(const std::vector<std::uint32_t>& sets);
   // Closes what CRIU can't dump.
   void end_epoch();
 
@@ -112,8 +117,9 @@ class Measure {
     MeasureLock guard;
     sent_bytes_ += bytes;
   }
-  // Adds `bytes` received from world rank `rank` in a call that has taken `call_ticks`.
-  void received(int rank, std::uint64_t bytes, std::uint64_t call_ticks);
+  // Adds `bytes` received from world rank `rank` in a call that has taken `call_ticks`. Not `as_partner`: every other rank
+  // sends the same.
+  void received(int rank, std::uint64_t bytes, std::uint64_t call_ticks, bool as_partner = true);
 
   // The edge call has completed: writes the record of `superstep` and starts the next one.
   void end_superstep(bsp_ring* ring, std::uint64_t superstep);
@@ -125,12 +131,14 @@ class Measure {
 
  private:
   static constexpr std::size_t kSizeClasses = 40;
+  static constexpr std::size_t kMostPeers = 10'000;
 
   void start_meter();
   [[nodiscard]] std::uint64_t read_meter() const;
   void meter_after_computation();
   void meter_after_mpi();
   void sample_memory(bsp_ring* ring, std::uint64_t now_ns);
+  void sample_partners(bsp_ring* ring, std::uint64_t superstep, std::uint64_t now_ns);
 
   std::uint64_t mark_ = 0;  // when the current stretch began
   std::uint64_t compute_ = 0;
@@ -149,7 +157,14 @@ class Measure {
   double ns_per_tick_ = 0.4;
   std::uint64_t memory_sampled_ns_ = 0;
 
-  std::vector<std::uint32_t> sets_;  // Set of each world rank
+  struct Peer {
+    std::uint64_t bytes = 0;  // received from it, faded
+    std::uint32_t set = 0;
+  };
+  std::vector<Peer> peers_;              // by world rank
+  std::uint64_t epochs_supersteps_ = 0;  // that have ended in this epoch
+  double partners_supersteps_ = 0;       // that the bytes of the peers are of
+  std::uint64_t partners_sampled_ns_ = 0;
   std::uint64_t sent_bytes_ = 0;
   std::uint64_t recv_bytes_[BSP_MAX_SETS] = {};
   std::uint64_t recv_ticks_[BSP_MAX_SETS] = {};

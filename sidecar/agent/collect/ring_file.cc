@@ -85,7 +85,8 @@ Result<bsp_ring*> create(const std::string& path) {
   return ring;
 }
 
-static_assert(BSP_RING_RECORDS == wire::kMostRecords && BSP_MAX_SETS == wire::kMostSets);
+static_assert(BSP_RING_RECORDS == wire::kMostRecords && BSP_MAX_SETS == wire::kMostSets &&
+              BSP_RING_PARTNERS == wire::kMostPartners);
 
 // Bounds the values to what the wire format accepts; a rank that reports wrong values harms only itself.
 std::uint64_t clamped(std::uint64_t value) { return std::min(value, wire::kMostNs); }
@@ -96,6 +97,20 @@ std::vector<std::uint64_t> without_trailing_zeros(const std::uint64_t* values) {
   std::vector<std::uint64_t> kept(values, values + used);
   std::ranges::transform(kept, kept.begin(), clamped);
   return kept;
+}
+
+// Those found after superstep `since`: earlier ones have been reported.
+void add_partners(const bsp_ring& ring, std::uint64_t since, wire::RankReport& report) {
+  bsp_partners partners;
+  int attempt = 0;
+  while (bsp_partners_read(&ring, &partners) == 0)
+    if (++attempt == 100) return;  // they are being written; the next poll will see them
+  if (partners.superstep <= since) return;
+  for (std::size_t i = 0; i < BSP_RING_PARTNERS; ++i) {
+    if (partners.bytes[i] == 0) continue;
+    report.partners.push_back(partners.ranks[i]);
+    report.partner_bytes.push_back(clamped(partners.bytes[i]));
+  }
 }
 
 }  // namespace
@@ -136,6 +151,7 @@ wire::RankReport make_report(const bsp_ring& ring, std::uint32_t rank, std::uint
     report.edge_stride = std::min<std::uint64_t>(BSP_RING_LOAD(ring.edge_stride), wire::kMostSupersteps);
     report.edge_chosen_after = std::min(BSP_RING_LOAD(ring.edge_chosen_after), report.completed);
   }
+  add_partners(ring, since, report);
   // At most one turn of the ring, whatever the two numbers are.
   const std::uint64_t after = report.completed - std::min(report.completed, since);
   for (std::uint64_t left = std::min<std::uint64_t>(after, BSP_RING_RECORDS); left > 0; --left) {

@@ -25,8 +25,8 @@ struct Round {
   }
 };
 
-// The bytes that a report may have besides its supersteps.
-constexpr std::size_t kMaxOtherBytes = 512;
+// The bytes that a report may have besides its supersteps: 16 partners take 500.
+constexpr std::size_t kMaxOtherBytes = 1024;
 
 // The size of a value as JSON, without writing it.
 std::size_t size_of(const nlohmann::json& j) {

@@ -54,6 +54,8 @@ wire::RankStatus status() {
 
 wire::RankReport report() {
   wire::RankReport r{.rank = 1, .completed = 9, .epoch = 2, .memory_bytes = 1 << 30, .supersteps = {}};
+  r.partners = {0, 3};
+  r.partner_bytes = {2048, 12};
   r.supersteps.push_back({.superstep = 7, .recv_bytes = {}, .recv_ns = {}});
   r.supersteps.push_back({.superstep = 8,
                           .end_ns = 1,

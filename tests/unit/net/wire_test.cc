@@ -98,6 +98,8 @@ TEST_P(Unbelievable, IsRejected) {
   RankReport report{.rank = 2, .completed = 9, .epoch = 1, .memory_bytes = 1, .supersteps = {}};
   for (std::uint64_t s = 7; s <= 9; ++s)
     report.supersteps.push_back({.superstep = s, .recv_bytes = {1, 2}, .recv_ns = {3}});
+  report.partners = {0, 1};
+  report.partner_bytes = {20, 10};
   json j = report;
   ASSERT_TRUE(rank_report_from_json(j));
   GetParam().spoil(j);
@@ -127,6 +129,18 @@ INSTANTIATE_TEST_SUITE_P(
                   "more than 64 entries"},
         BadReport{"TooManySupersteps", [](json& j) { j["supersteps"] = std::vector<json>(257, j["supersteps"][0]); },
                   "more than 256 entries"},
+        BadReport{"PartnerWithoutBytes", [](json& j) { j["partner_bytes"] = {20}; }, "2 partners and bytes of 1"},
+        BadReport{"BytesOfNoPartner", [](json& j) { j.erase("partners"); }, "0 partners and bytes of 2"},
+        BadReport{"TooManyPartners", [](json& j) { j["partners"] = j["partner_bytes"] = std::vector<int>(17, 1); },
+                  "report.partners: has more than 16 entries"},
+        BadReport{"NegativePartner", [](json& j) { j["partners"][0] = -1; },
+                  "report.partners[0]: must not be negative, but is -1"},
+        BadReport{"HugePartner", [](json& j) { j["partners"][0] = 1ull << 40; },
+                  "report.partners[0]: 1099511627776 is too large"},
+        BadReport{"EndlessPartner", [](json& j) { j["partner_bytes"][1] = ~0ull; },
+                  "report.partner_bytes[1]: 18446744073709551615 is too large"},
+        BadReport{"PartnersAreText", [](json& j) { j["partners"] = "all"; },
+                  "report.partners: must be a list, not a string"},
         BadReport{"NoRank", [](json& j) { j["rank"] = -1; }, "report.rank: must not be negative, but is -1"}),
     [](const auto& tested) { return tested.param.name; });
 

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -87,6 +88,42 @@ TEST(Ring, LastRecordsOfManyAreReported) {
   EXPECT_EQ(make_report(*ring, 3, 998).supersteps.size(), 2u);
   EXPECT_TRUE(make_report(*ring, 3, 1000).supersteps.empty());
   EXPECT_TRUE(make_report(*ring, 3, 2000).supersteps.empty());
+}
+
+// A shim of version 5 from before there were partners finds everything where it expects it.
+static_assert(BSP_RING_VERSION == 5 && offsetof(bsp_ring, records) == 456 && sizeof(bsp_superstep_record) == 1080 &&
+              offsetof(bsp_ring, partners_seq) == 456 + 256 * 1080);
+
+TEST(Ring, PartnersAreReportedOnce) {
+  auto ring = a_ring();
+  EXPECT_TRUE(make_report(*ring, 3, 0).partners.empty()) << "none found yet";
+  bsp_partners heaviest{.superstep = 8, .ranks = {2, 7, ~0u}, .bytes = {1 << 20, 5, ~0ull}};
+  bsp_partners_set(ring.get(), &heaviest);
+  const wire::RankReport report = make_report(*ring, 3, 7);
+  EXPECT_EQ(report.partners, (std::vector<std::uint32_t>{2, 7, ~0u})) << "the operator knows how many ranks there are";
+  EXPECT_EQ(report.partner_bytes, (std::vector<std::uint64_t>{1 << 20, 5, wire::kMostNs}));
+  EXPECT_TRUE(wire::rank_report_from_json(nlohmann::json(report)));
+  EXPECT_TRUE(make_report(*ring, 3, 8).partners.empty());
+  heaviest.superstep = 16;
+  bsp_partners_set(ring.get(), &heaviest);
+  EXPECT_EQ(make_report(*ring, 3, 8).partners.size(), 3u);
+}
+
+// A program that was killed while it wrote them, or lies: the rest of the report comes, and soon.
+TEST(Ring, PartnersThatNeverSettleAreLeftOut) {
+  auto ring = a_ring();
+  const bsp_partners heaviest{.superstep = 8, .ranks = {2}, .bytes = {1}};
+  bsp_partners_set(ring.get(), &heaviest);
+  put(*ring, 1, 1);
+  BSP_RING_STORE_SEQ(ring->completed, 1);
+  BSP_RING_STORE(ring->partners_seq, 7u);
+  EXPECT_EQ(status_of([&] {
+              const wire::RankReport report = make_report(*ring, 0, 0);
+              if (!report.partners.empty() || report.supersteps.size() != 1) ::_exit(1);
+            }),
+            0);
+  bsp_partners_set(ring.get(), &heaviest);
+  EXPECT_EQ(make_report(*ring, 0, 0).partners.size(), 1u) << "the next one that is written in full is read";
 }
 
 // Asked at different times, two ranks report the same ones of the supersteps that both rings hold.
