@@ -14,6 +14,7 @@ void Collector::add(const wire::RankReport& report) {
   if (completed > 0 && report.completed > completed) sampling_.completed(report.completed - completed);
   completed = std::max(completed, report.completed);
   if (report.memory_bytes) memory_[report.rank] = report.memory_bytes;
+  add_partners(report);
   for (const wire::SuperstepReport& s : report.supersteps) {
     if (s.superstep <= taken_) continue;
     wire::SuperstepReport& held = pending_[report.rank].insert_or_assign(s.superstep, s).first->second;
@@ -26,6 +27,20 @@ void Collector::add(const wire::RankReport& report) {
   }
   auto& held = pending_[report.rank];
   while (held.size() > held_) held.erase(held.begin());
+}
+
+// Ranks that there are not, the rank itself and doubled ones are left out: the program may have written anything.
+void Collector::add_partners(const wire::RankReport& report) {
+  if (report.partners.empty() || report.rank >= partners_.size()) return;
+  std::vector<decide::Partner>& partners = partners_[report.rank];
+  partners.clear();
+  for (std::size_t k = 0; k < std::min(report.partners.size(), report.partner_bytes.size()); ++k) {
+    const RankId from{report.partners[k]};
+    if (from.value >= partners_.size() || from.value == report.rank || partners.size() == decide::kMostPartners ||
+        std::ranges::contains(partners, from, &decide::Partner::rank))
+      continue;
+    partners.push_back({.rank = from, .bytes = static_cast<double>(report.partner_bytes[k])});
+  }
 }
 
 void Collector::skip_to(std::uint64_t superstep) {

@@ -17,6 +17,7 @@
 
 #include "crds/wire.h"
 #include "operator/decide/model.h"
+#include "operator/decide/partners.h"
 #include "operator/observe/sampling.h"
 
 namespace bsp::observe {
@@ -37,6 +38,7 @@ class Collector {
         held_(std::clamp<std::size_t>(kHeld / std::max<std::size_t>(ranks, 1), kHeldLeast, wire::kMostRecords)),
         pending_(ranks),
         completed_(ranks, 0),
+        partners_(decide::Heard::is_for(ranks, sets) ? ranks : 0),
         sampling_(ranks) {}
 
   void add(const wire::RankReport& report);
@@ -54,6 +56,10 @@ class Collector {
   }
   [[nodiscard]] std::uint64_t completed(std::size_t rank) const { return completed_[rank]; }
   [[nodiscard]] std::uint64_t memory_bytes(std::size_t rank) const;
+  // As last reported. Empty where no decision uses them.
+  [[nodiscard]] std::vector<decide::Partner> partners(std::size_t rank) const {
+    return rank < partners_.size() ? partners_[rank] : std::vector<decide::Partner>();
+  }
   // The last supersteps taken, oldest first, at most kHistory.
   [[nodiscard]] const std::deque<SuperstepTimes>& history() const { return history_; }
   static constexpr std::size_t kHistory = 256;
@@ -62,10 +68,13 @@ class Collector {
   // Supersteps of all ranks together, some 250 bytes each; each rank has an equal share.
   static constexpr std::size_t kHeld = 131'072, kHeldLeast = 64;
 
+  void add_partners(const wire::RankReport& report);
+
   std::size_t sets_;
   std::size_t held_;                                                     // of one rank
   std::vector<std::map<std::uint64_t, wire::SuperstepReport>> pending_;  // by rank, not yet taken
   std::vector<std::uint64_t> completed_;
+  std::vector<std::vector<decide::Partner>> partners_;  // by rank
   Sampling sampling_;
   std::map<std::size_t, std::uint64_t> memory_;
   std::uint64_t taken_ = 0;

@@ -39,6 +39,7 @@ struct RankFacts {
   std::uint64_t last_move = 0;
   std::vector<std::string> left = {};  // nodes that it is known to have moved away from
   std::string blocked_reason;
+  std::vector<decide::Partner> partners = {};
 };
 decide::Snapshot make_snapshot(decide::Platform platform, const std::vector<RankFacts>& ranks);
 

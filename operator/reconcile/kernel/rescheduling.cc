@@ -236,6 +236,7 @@ std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
     facts.memory_bytes =
         static_cast<double>(std::max<std::uint64_t>(place.memory_bytes, collector_.memory_bytes(place.rank.value)));
     facts.blocked_reason = place.blocked_reason;
+    facts.partners = collector_.partners(place.rank.value);
     std::vector<std::pair<std::uint64_t, std::string>> left;  // in order: the last one is where it came from
     for (const auto& m : o.migrations) {
       if (m.spec.rank != place.rank) continue;

@@ -104,6 +104,41 @@ TEST(Collector, FieldsAndUnits) {
   EXPECT_DOUBLE_EQ(t.imbalance, 4.3 / 3.3 - 1) << "2.3 s and 4.3 s: the shared phase of 0.3 s counts for both";
 }
 
+// As last reported, less what can't be.
+TEST(Collector, PartnersAreRanksOfTheJob) {
+  Collector c(3, 2);
+  const auto heard = [&](std::vector<std::uint32_t> ranks, std::vector<std::uint64_t> bytes) {
+    wire::RankReport one = report(0, {});
+    one.partners = std::move(ranks);
+    one.partner_bytes = std::move(bytes);
+    c.add(one);
+    return c.partners(0);
+  };
+  using decide::Partner;
+  EXPECT_THAT(c.partners(0), testing::IsEmpty());
+  EXPECT_THAT(heard({2, 1}, {300, 20}), ElementsAre(Partner{{2}, 300}, Partner{{1}, 20}));
+  EXPECT_THAT(heard({}, {}), testing::SizeIs(2)) << "nothing new";
+  EXPECT_THAT(heard({~0u, 0, 3, 1, 1}, {9, 8, 7, 6, 5}), ElementsAre(Partner{{1}, 6}))
+      << "no such rank, itself, no such rank, and one twice";
+  EXPECT_THAT(heard({1, 2}, {6}), ElementsAre(Partner{{1}, 6}));
+  EXPECT_THAT(heard(std::vector<std::uint32_t>(100, 2), std::vector<std::uint64_t>(100, 1)),
+              ElementsAre(Partner{{2}, 1}));
+  EXPECT_THAT(c.partners(1), testing::IsEmpty());
+  EXPECT_THAT(c.partners(7), testing::IsEmpty());
+  wire::RankReport stranger = report(9, {});
+  stranger.partners = {0}, stranger.partner_bytes = {1};
+  c.add(stranger);
+}
+
+// Where no decision would use them, nothing is kept.
+TEST(Collector, PartnersOfVeryManyRanksAreDropped) {
+  Collector c(20'001, 1);
+  wire::RankReport one = report(0, {});
+  one.partners = {1}, one.partner_bytes = {1};
+  c.add(one);
+  EXPECT_THAT(c.partners(0), testing::IsEmpty());
+}
+
 TEST(Collector, UnknownRanksAreIgnoredAndHistoryIsBounded) {
   Collector c(1, 1);
   c.add(report(1, {1}));

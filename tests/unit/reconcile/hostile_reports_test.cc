@@ -44,6 +44,10 @@ class HostileReports : public Rescheduling, public testing::WithParamInterface<c
                             .epoch = 1 + random_() % 2,
                             .memory_bytes = any(~0ull),
                             .supersteps = {s}};
+    for (std::uint64_t k = random_() % 20; k > 0; --k) {
+      report.partners.push_back(static_cast<std::uint32_t>(random_() % 2 ? random_() % 4 : any(~0u)));
+      report.partner_bytes.push_back(any(wire::kMostNs));
+    }
     if (random_() % 50 == 0) {
       report.edge_call = "MPI_Barrier";
       report.edge_stride = any(~0ull);
