@@ -1,117 +1,23 @@
 // The sidecar of the simulated cluster against the real one: both are asked the same, in the same order, and must answer
 // alike and show the same status. This test plays the program (through the ring) and bsp-init (on the control socket).
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include <cstring>
-#include <filesystem>
 #include <format>
-#include <fstream>
 
-#include "crds/names.h"
-#include "sidecar/agent/sidecar.h"
 #include "sidecar/control/messages.h"
 #include "sidecar/ring/ring_access.h"
 #include "tests/simulated_cluster/pod.h"
-#include "tests/unit/net/link_world.h"
+#include "tests/unit/sidecar/real_sidecar.h"
 
 namespace bsp {
 namespace {
 
 using namespace std::chrono_literals;
 using nlohmann::json;
+using sidecar::kPod;
+using sidecar::RealSidecar;
 using simulated::Process;
-
-constexpr const char* kPod = "job-r0-g0";
-
-// The real sidecar, on a loop of its own.
-class RealSidecar {
- public:
-  RealSidecar() : directory_(new_directory()) {
-    std::filesystem::create_directories(directory_ / "run");
-    const net::Credentials credentials = ca_.credentials(kPod);
-    write("ca.pem", credentials.ca);
-    write("cert.pem", credentials.certificate);
-    write("key.pem", credentials.key);
-    sidecar_ = sidecar::Sidecar::start(loop_, {.job = "job",
-                                               .job_uid = "uid",
-                                               .rank = 0,
-                                               .ranks = 1,
-                                               .pod = kPod,
-                                               .listen = "127.0.0.1:0",
-                                               .liveness = "",
-                                               .tls_dir = directory_,
-                                               .run_dir = directory_ / "run"})
-                   .value();
-    map_ring();
-    thread_ = std::thread([this] { loop_.run(); });
-    link_ = std::make_unique<net::Link>(ca_.context(std::string(names::kOperatorIdentity)),
-                                        net::Peer{std::format("127.0.0.1:{}", sidecar_->port()), kPod});
-  }
-  ~RealSidecar() {
-    link_.reset();
-    std::promise<void> gone;
-    loop_.post([&] {
-      sidecar_.reset();
-      gone.set_value();
-    });
-    gone.get_future().wait();
-    loop_.stop();
-    thread_.join();
-    ::munmap(ring_, sizeof *ring_);
-    std::filesystem::remove_all(directory_);
-  }
-
-  Result<json> ask(const char* verb, const json& fields) {
-    return link_->call(verb, fields, 10s).transform([](const net::Answer& answer) { return answer.header; });
-  }
-  wire::RankStatus status() { return wire::rank_status_from_json(ask(wire::kStatus, json::object()).value()).value(); }
-  bsp_ring& ring() { return *ring_; }
-
-  void connect_init(const control::Hello& hello) {
-    init_ = Fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    const std::string path = directory_ / "run" / "control";
-    std::memcpy(address.sun_path, path.c_str(), path.size());
-    ASSERT_EQ(::connect(init_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0) << path;
-    say(hello);
-  }
-  template <class T>
-  void say(const T& message) {
-    ASSERT_TRUE(control::send(init_.get(), control::packet_of(message)));
-  }
-  // What was said on the control socket takes its way.
-  void wait_until(const std::function<bool(const wire::RankStatus&)>& holds) {
-    const auto limit = std::chrono::steady_clock::now() + 30s;
-    while (!holds(status())) ASSERT_LT(std::chrono::steady_clock::now(), limit) << json(status()).dump();
-  }
-
- private:
-  // PMIx sets TMPDIR for its own use.
-  static std::filesystem::path new_directory() {
-    char name[] = "/tmp/bsp-simulated-XXXXXX";
-    return ::mkdtemp(name);
-  }
-  void write(const char* name, const std::string& text) { std::ofstream(directory_ / name) << text; }
-  void map_ring() {
-    const Fd file(::open((directory_ / "run" / "ring").c_str(), O_RDWR | O_CLOEXEC));
-    ring_ = static_cast<bsp_ring*>(::mmap(nullptr, sizeof *ring_, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0));
-  }
-
-  std::filesystem::path directory_;
-  net::Ca ca_;
-  net::Loop loop_;
-  std::unique_ptr<sidecar::Sidecar> sidecar_;
-  bsp_ring* ring_ = nullptr;
-  std::thread thread_;
-  std::unique_ptr<net::Link> link_;
-  Fd init_;
-};
 
 wire::EpochPlan plan(std::uint64_t epoch, const std::string& pod = kPod) {
   return {.epoch = epoch,
