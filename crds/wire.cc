@@ -2,6 +2,7 @@
 #include "crds/wire.h"
 
 #include <algorithm>
+#include <array>
 #include <concepts>
 #include <format>
 #include <limits>
@@ -51,7 +52,14 @@ Result<void> judge(const EpochPlan& plan) {
 
 Result<void> judge(RankStatus& status) {
   status.throttled = std::clamp(status.throttled, 0.0, 1.0);
+  // A truncated figure would make the CPU the fastest or the slowest of all.
+  if (status.cpu && !is_plausible(*status.cpu)) status.cpu.reset();
   return {};
+}
+
+bool is_plausible(const CpuBenchmark& cpu) {
+  return std::ranges::all_of(std::array{cpu.integer_ns, cpu.floating_ns, cpu.memory_ns},
+                             [](std::uint64_t ns) { return ns >= kLeastUnitNs && ns <= kMostUnitNs; });
 }
 
 Result<void> judge(const RankReport& report) {

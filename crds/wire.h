@@ -14,6 +14,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -192,6 +193,27 @@ constexpr void fields_of(Of<TransferStatus>, auto&& v) {
   v("error", &TransferStatus::error, kText);
 }
 
+// What a unit of each kind of work takes on the pod's CPU, in ns of CPU time (sidecar/agent/benchmark.h). Written by the sidecar,
+// once, before the program runs; read by operator/observe/benchmarks.h.
+struct CpuBenchmark {
+  std::string model;  // of /proc/cpuinfo
+  std::uint64_t integer_ns = 0;
+  std::uint64_t floating_ns = 0;
+  std::uint64_t memory_ns = 0;
+
+  bool operator==(const CpuBenchmark&) const = default;
+};
+inline constexpr std::size_t kMostCpuModel = 64;
+// Beyond these a figure is no measurement: a unit takes some 150 us.
+inline constexpr std::uint64_t kLeastUnitNs = 5'000, kMostUnitNs = 500'000'000;
+bool is_plausible(const CpuBenchmark& cpu);
+constexpr void fields_of(Of<CpuBenchmark>, auto&& v) {
+  v("model", &CpuBenchmark::model, Field{.most = kMostCpuModel});
+  v("integer_ns", &CpuBenchmark::integer_ns, Field{.required = true, .most = kMetric.most});
+  v("floating_ns", &CpuBenchmark::floating_ns, Field{.required = true, .most = kMetric.most});
+  v("memory_ns", &CpuBenchmark::memory_ns, Field{.required = true, .most = kMetric.most});
+}
+
 struct RankStatus {
   std::uint64_t version = 0;  // grows with every change of anything but `completed`, `memory_bytes` and `throttled`;
                               // also over a restart of the sidecar
@@ -226,6 +248,7 @@ struct RankStatus {
   // The fraction of the last kThrottleWindow, 0 to 1, for which the app container was throttled by its CPU limit (from the
   // container's own cpu.stat). A node or a pod that is slow for another reason doesn't count.
   double throttled = 0;
+  std::optional<CpuBenchmark> cpu;  // not set: not measured, or not plausible
   TransferStatus transfer;
 
   bool operator==(const RankStatus&) const = default;
@@ -260,6 +283,7 @@ constexpr void fields_of(Of<RankStatus>, auto&& v) {
   v("first_compute_ns", &RankStatus::first_compute_ns, kMetric);
   v("instructions_measured", &RankStatus::instructions_measured);
   v("throttled", &RankStatus::throttled);
+  v("cpu", &RankStatus::cpu);
   v("transfer", &RankStatus::transfer);
 }
 

@@ -10,6 +10,7 @@
 #include "base/core/realtime.h"
 #include "base/json/fields.h"
 #include "crds/names.h"
+#include "crds/reflect.h"
 #include "sidecar/agent/files.h"
 #include "sidecar/agent/gate.h"
 #include "sidecar/ring/ring_access.h"
@@ -75,6 +76,7 @@ Result<void> Sidecar::begin() {
                                           {.message = [this](const control::FromInit& m) { on_init_message(m); },
                                            .lost = [this] { on_init_lost(); }}));
   adopt();
+  begin_benchmark();
   fence_ = make_fence();
   BSP_TRY(server_, net::LinkServer::listen(
                        loop_, context_, config_.listen,
@@ -273,11 +275,25 @@ wire::RankStatus Sidecar::current_status() const {
   s.first_compute_ns = BSP_RING_LOAD(ring_->first_compute_ns);
   s.instructions_measured = BSP_RING_LOAD(ring_->instruction_source) == BSP_INSTRUCTIONS_PERF;
   s.throttled = program_.throttle.share(realtime_ns());
+  s.cpu = cpu_;
   s.transfer = transfers_.status();
   return s;
 }
 
+void Sidecar::begin_benchmark() {
+  if (!cpu_ && !epochs_.opened() && !program_.exited()) benchmark_ = std::make_unique<BenchmarkThread>();
+}
+
+void Sidecar::take_benchmark() {
+  if (!benchmark_) return;
+  cpu_ = benchmark_->result();
+  if (!cpu_) return;
+  benchmark_.reset();
+  save();
+}
+
 void Sidecar::refresh() {
+  take_benchmark();
   if (!ring_.intact() && !std::exchange(ring_damage_logged_, true)) log_error(kRingDamaged);
   if (program_.continuing) {
     std::uint32_t state = BSP_RING_LOAD(ring_->state);
@@ -318,6 +334,7 @@ void Sidecar::save() {
   for (const wire::EpochPlan& plan : epochs_.plans()) plans.push_back(plan);
   json state{{"plans", std::move(plans)}, {"transfer", transfers_.saved()}};
   if (auto opened = epochs_.opened()) state["opened"] = *opened;
+  if (cpu_) state["cpu"] = reflect::write(*cpu_);
   if (program_.exited())
     state["exited"] = {
         {"code", program_.exit_code}, {"signal", program_.exit_signal}, {"message", program_.exit_message}};
@@ -344,6 +361,7 @@ void Sidecar::adopt() {
     program_.exited_with(whole_number<int>(part_at(exited, "code")).value_or(-1),
                          whole_number<int>(part_at(exited, "signal")).value_or(0), text_at(exited, "message"));
   }
+  if (const auto cpu = reflect::read<wire::CpuBenchmark>(part_at(*state, "cpu"), "state.cpu")) cpu_ = *cpu;
   transfers_.adopt(part_at(*state, "transfer"));
   log_info("adopted the state of the previous sidecar", {{"epochs", epochs_.plans().size()}});
 }

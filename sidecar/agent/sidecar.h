@@ -1,8 +1,8 @@
 // The sidecar of one rank: all its state and the handlers of its verbs.
 //
-// One thread (the loop) owns all of this. PMIx has its own thread, and a checkpoint's stream another one while it
-// lasts. State that a restarted sidecar needs is in <run dir>/sidecar/state (JSON) and in the ring; bsp-init's hello
-// provides everything else.
+// One thread (the loop) owns all of this. PMIx has its own thread, a checkpoint's stream another one while it lasts, and
+// so has the benchmark at the start. State that a restarted sidecar needs is in <run dir>/sidecar/state (JSON) and in
+// the ring; bsp-init's hello provides everything else.
 #pragma once
 
 #include <memory>
@@ -15,6 +15,7 @@
 #include "base/net/credentials_watch.h"
 #include "base/net/link.h"
 #include "crds/wire.h"
+#include "sidecar/agent/benchmark.h"
 #include "sidecar/agent/collect/ring_file.h"
 #include "sidecar/agent/config.h"
 #include "sidecar/agent/control_server.h"
@@ -98,7 +99,10 @@ class Sidecar {
   void send_fresh(net::SteadyTime fresh);                            // to bsp-init
   // The program has stopped at the gate of the order.
   void send_if_ordered();
-  void refresh();  // computes the status and answers the watchers if it has changed
+  // Unless a previous sidecar has the result, or its program may be computing: a benchmark would disturb it, and it the benchmark.
+  void begin_benchmark();
+  void take_benchmark();  // its result, once
+  void refresh();         // computes the status and answers the watchers if it has changed
   void schedule_poll();
   [[nodiscard]] wire::RankStatus current_status() const;
   [[nodiscard]] bool continued() const;
@@ -128,6 +132,8 @@ class Sidecar {
   Transfers transfers_;
   Program program_;
   std::string abort_message_;
+  std::optional<wire::CpuBenchmark> cpu_;
+  std::unique_ptr<BenchmarkThread> benchmark_;  // null: not begun, or its result is taken
   wire::RankStatus status_;
   std::map<std::uint64_t, Watcher> watchers_;
   std::uint64_t next_watcher_ = 1;

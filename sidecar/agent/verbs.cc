@@ -159,6 +159,7 @@ Result<json> Sidecar::open_epoch(const net::Request& request) {
   if (!program_.uid && !config_.without_init)
     return fail(ErrorCode::kUnavailable, "bsp-init has not connected yet, so the program's user is unknown", true);
   BSP_TRY(bool fresh, epochs_.open(asked.epoch, program_.uid.value_or(::getuid()), program_.gid.value_or(::getgid())));
+  if (benchmark_) benchmark_->stop();  // the program is about to compute
   if (fresh) {
     clear_gate(*ring_);  // it has served its purpose; left set, it would close the new epoch at once
     save();
@@ -246,6 +247,7 @@ void Sidecar::probe_ranks(net::Request& request, net::Reply reply) {
 void Sidecar::checkpoint(net::Request& request, net::Reply reply) {
   const auto asked = wire::read_request<wire::MigrationRequest>(request.fields);
   if (!asked) return reply.error(asked.error());
+  if (benchmark_) benchmark_->stop();  // all ranks wait for the checkpoint
   transfers_.checkpoint(request.peer, asked->migration, std::move(reply));
 }
 

@@ -46,6 +46,7 @@ wire::RankStatus status() {
   s.exit_code = 139;
   s.exit_signal = 11;
   s.exit_message = "segmentation \"fault\"\n";
+  s.cpu = {.model = "a CPU", .integer_ns = 150'000, .floating_ns = 150'001, .memory_ns = 150'002};
   s.transfer.migration = "job-m1";
   s.transfer.phase = wire::TransferPhase::kFailed;
   s.transfer.error = "no space";

@@ -50,9 +50,43 @@ TEST(Wire, StatusRoundTrips) {
   status.transfer.migration = "job-m1";
   status.transfer.phase = TransferPhase::kFailed;
   status.transfer.error = "no space";
+  status.cpu = {.model = "a CPU", .integer_ns = 100'000, .floating_ns = 100'001, .memory_ns = 100'002};
   auto read = rank_status_from_json(json::parse(json(status).dump()));
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_TRUE(*read == status);
+}
+
+TEST(Wire, ABenchmarkThatIsNoneIsDroppedOrRefused) {
+  RankStatus status;
+  status.cpu = {.model = "m", .integer_ns = 100'000, .floating_ns = 100'000, .memory_ns = 100'000};
+  const json good = status;
+  const auto read = [&](const char* field, const json& value) {
+    json j = good;
+    j["cpu"][field] = value;
+    return rank_status_from_json(j);
+  };
+  for (const char* figure : {"integer_ns", "floating_ns", "memory_ns"}) {
+    for (const json& dropped : {json(0), json(1), json(kMostUnitNs + 1), json(~0ull), json(1e18)}) {
+      const auto status_read = read(figure, dropped);
+      ASSERT_TRUE(status_read) << figure << ' ' << dropped << ": " << status_read.error().message;
+      EXPECT_FALSE(status_read->cpu) << figure << ' ' << dropped;
+    }
+    for (const json& refused :
+         {json(-1), json(1e308), json(0.5), json("100000"), json(nullptr), json(json::array()), json(true)})
+      EXPECT_FALSE(read(figure, refused)) << figure << ' ' << refused;
+  }
+  EXPECT_FALSE(read("model", 7));
+  EXPECT_FALSE(rank_status_from_json([&] {
+    json j = good;
+    j["cpu"] = "fast";
+    return j;
+  }()));
+  const auto named = read("model", std::string(100'000, 'm'));
+  ASSERT_TRUE(named);
+  EXPECT_EQ(named->cpu->model, std::string(kMostCpuModel, 'm'));
+  json older = good;
+  older.erase("cpu");
+  EXPECT_FALSE(rank_status_from_json(older).value().cpu) << "of a sidecar that measures none";
 }
 
 TEST(Wire, EveryPhaseHasAName) {
