@@ -183,16 +183,16 @@ struct Decision {
   std::string message;
 };
 
-// Of a speed: instructions were counted, or CPU time was made comparable by ranks that moved; else what is compared is
-// assumed (operator/observe/work.h).
-enum class CalibrationSource { kAssumed, kMeasured, kCounted, kInferred };
+// Of a speed: instructions were counted, or CPU time was made comparable by ranks that moved, or by the nodes' benchmark; else
+// what is compared is assumed (operator/observe/work.h).
+enum class CalibrationSource { kAssumed, kMeasured, kCounted, kInferred, kCalibrated };
 
 struct CalibrationEntry {
-  std::string name;  // cpu, bandwidth, migrationFixed, …
+  std::string name;  // cpu, cpuBenchmark, bandwidth, migrationFixed
   std::string set;
   std::string to_set;  // for values between two Sets
   double value = 0;
-  std::string unit;  // instructions/s, bytes/s, s
+  std::string unit;  // instructions/s, units/s, bytes/s, s
   CalibrationSource source = CalibrationSource::kAssumed;
   std::uint32_t samples = 0;
 };
@@ -274,7 +274,7 @@ constexpr auto names_of(Of<JobPhase>) {
       {"Pending", "Starting", "Running", "Migrating", "Restarting", "Suspended", "Succeeded", "Failed"});
 }
 constexpr auto names_of(Of<CalibrationSource>) {
-  return std::to_array<std::string_view>({"Assumed", "Measured", "Counted", "Inferred"});
+  return std::to_array<std::string_view>({"Assumed", "Measured", "Counted", "Inferred", "Calibrated"});
 }
 
 }  // namespace bsp::crds

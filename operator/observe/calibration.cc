@@ -33,7 +33,8 @@ void Estimate::add(double x) {
 Calibration Calibration::from_status(const std::vector<crds::CalibrationEntry>& values) {
   Calibration c;
   for (const auto& f : values) {
-    if (f.source == crds::CalibrationSource::kAssumed && f.samples == 0) continue;
+    using enum crds::CalibrationSource;
+    if ((f.source == kAssumed || f.source == kCalibrated) && f.samples == 0) continue;
     const Estimate estimate{f.value, std::max(1u, f.samples)};
     if (f.name == "cpu") c.cpu_[f.set] = estimate;
     if (f.name == "bandwidth") c.bandwidth_[{f.set, f.to_set}] = estimate;
@@ -53,8 +54,8 @@ std::vector<crds::CalibrationEntry> Calibration::to_status(
     const Value v = cpu(set, nominal);
     const auto it = cpu_.find(set);
     const auto basis = rests_on.find(set);
-    out.push_back({"cpu", set, "", v.value, "instructions/s",
-                   v.measured && basis != rests_on.end() ? basis->second : source(v.measured),
+    const bool based = basis != rests_on.end() && (v.measured || basis->second == crds::CalibrationSource::kCalibrated);
+    out.push_back({"cpu", set, "", v.value, "instructions/s", based ? basis->second : source(v.measured),
                    it == cpu_.end() ? 0 : it->second.samples});
   }
   for (const auto& [pair, estimate] : bandwidth_)

@@ -47,7 +47,7 @@ class Calibration {
 
   static Calibration from_status(const std::vector<crds::CalibrationEntry>& values);
   // Measured values, and the assumed ones for Sets (with their nominal speed) that have none.
-  // `rests_on`: what the measured speed of a Set rests on, if not simply on measuring.
+  // `rests_on`: what the speed of a Set rests on, if not simply on measuring; of a Set without ranks it can only be a benchmark.
   [[nodiscard]] std::vector<crds::CalibrationEntry> to_status(
       const std::map<std::string, double>& nominal,
       const std::map<std::string, crds::CalibrationSource>& rests_on = {}) const;

@@ -14,18 +14,22 @@ std::vector<std::string> set_names(const crds::SetsSpec& spec, const std::vector
   return {found.begin(), found.end()};
 }
 
-std::map<std::string, double> nominal_speeds(const std::vector<NodeFacts>& nodes) {
+std::map<std::string, double> nominal_speeds(const std::vector<NodeFacts>& nodes,
+                                             const std::map<std::string, double>& of_core) {
   std::map<std::string, Estimate> mean;
   for (const NodeFacts& node : nodes) mean[node.set].add(node.speed);
   std::map<std::string, double> out;
-  for (const auto& [set, estimate] : mean) out[set] = estimate.value;
+  for (const auto& [set, estimate] : mean) {
+    const auto core = of_core.find(set);
+    out[set] = estimate.value * (core == of_core.end() ? 1 : core->second);
+  }
   return out;
 }
 
 decide::Platform make_platform(const std::vector<std::string>& sets, const std::vector<NodeFacts>& nodes,
-                               const Calibration& calibration) {
+                               const Calibration& calibration, const std::map<std::string, double>& of_core) {
   auto origin = [](bool measured) { return measured ? decide::Origin::kMeasured : decide::Origin::kAssumed; };
-  const auto nominal = nominal_speeds(nodes);
+  const auto nominal = nominal_speeds(nodes, of_core);
   decide::Platform platform;
   for (const std::string& name : sets) platform.sets.push_back({.name = name, .cordoned = false});
   for (const NodeFacts& node : nodes) {

@@ -27,11 +27,13 @@ struct NodeFacts {
 // The Sets of a job in their fixed order: spec.sets.names, or those found by name. Their position is
 // the Set number in epochs and reports.
 std::vector<std::string> set_names(const crds::SetsSpec& spec, const std::vector<NodeFacts>& nodes);
-std::map<std::string, double> nominal_speeds(const std::vector<NodeFacts>& nodes);
+// `of_core`: how fast a core of each Set is, relative to one of the others (benchmarks.h); not in there: 1.
+std::map<std::string, double> nominal_speeds(const std::vector<NodeFacts>& nodes,
+                                             const std::map<std::string, double>& of_core = {});
 
 // Leaves out nodes of other Sets. processors[i] belongs to the i-th remaining node.
 decide::Platform make_platform(const std::vector<std::string>& sets, const std::vector<NodeFacts>& nodes,
-                               const Calibration& calibration);
+                               const Calibration& calibration, const std::map<std::string, double>& of_core = {});
 
 struct RankFacts {
   std::string node;

@@ -183,6 +183,12 @@ TEST(Calibration, IsTakenUpAgainFromTheStatus) {
     EXPECT_EQ(same[i].source, values[i].source);
     EXPECT_EQ(same[i].samples, values[i].samples);
   }
+  const auto calibrated =
+      c.to_status(kNominal, {{"fast", CalibrationSource::kCounted}, {"slow", CalibrationSource::kCalibrated}});
+  EXPECT_EQ(calibrated[0].source, CalibrationSource::kCounted);
+  EXPECT_EQ(calibrated[1].source, CalibrationSource::kCalibrated) << "no rank has run there";
+  EXPECT_FALSE(Calibration::from_status(calibrated).cpu("slow", kNominal).measured);
+  EXPECT_EQ(c.to_status(kNominal, {{"slow", CalibrationSource::kCounted}})[1].source, CalibrationSource::kAssumed);
   // It goes on averaging where it was, and an assumption read back is still one.
   c.add_superstep(times({7e9}, {1}), {"fast"});
   again.add_superstep(times({7e9}, {1}), {"fast"});
