@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <format>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <set>
@@ -66,6 +67,7 @@ Rescheduler::Rescheduler(const crds::BspJob& job, std::size_t sets, bool records
       params_(observe::make_params(job.spec.rescheduling)),
       collector_(job.spec.ranks, sets),
       calibration_(observe::Calibration::from_status(job.status.calibration)),
+      benchmarks_(observe::Benchmarks::from_status(job.status.calibration)),
       records_(records) {
   auto stored = scheduler_state_from_json(job.status.rescheduler, ranks_, sets_);
   state_ = std::move(stored.window);
@@ -193,13 +195,16 @@ std::optional<Decided> Rescheduler::advance(const Observed& o) {
   }
   work_.set_unit(unit_of_work(o));
   while (auto superstep = collector_.take()) {
+    const bool counts = !moving && o.job.spec.rescheduling.mode != crds::ReschedulingMode::kOff &&
+                        superstep->superstep >= window_->cadence().k && !window_->call_due();
+    // The first one of a window: benchmarks that have come meanwhile, of targets for instance, count from here on.
+    if (counts && window_->counted() < window_->cadence().k) settle_work(o);
     work_.add(superstep->instructions, set_of_rank);
     for (std::size_t i = 0; i < set_of_rank.size(); ++i) superstep->instructions[i] *= work_.factor(set_of_rank[i]);
     observe::SuperstepTimes times = collector_.history().back();
     times.instructions = superstep->instructions;
     if (work_.unit() != observe::WorkUnit::kMixed) calibration_.add_superstep(times, set_of_rank, node_of_rank);
-    if (moving || o.job.spec.rescheduling.mode == crds::ReschedulingMode::kOff) continue;
-    if (superstep->superstep < window_->cadence().k || window_->call_due()) continue;
+    if (!counts) continue;
     if (records_) supersteps_.push_back(*superstep);
     window_->add(std::move(*superstep));
     if (window_->call_due()) return decide_now(o);
@@ -250,7 +255,8 @@ std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
     for (auto& [superstep, node] : left) facts.left.push_back(std::move(node));
     ranks.push_back(std::move(facts));
   }
-  decide::Snapshot snapshot = observe::make_snapshot(observe::make_platform(sets, nodes, calibration_), ranks);
+  decide::Snapshot snapshot =
+      observe::make_snapshot(observe::make_platform(sets, nodes, calibration_, speeds_of_cores(o)), ranks);
   const bool mixed = work_.unit() == observe::WorkUnit::kMixed;  // the condition MixedUnits says it
   Result<decide::Plan> plan = fail(ErrorCode::kInvalid, "instructions of some ranks and CPU time of others");
   if (!mixed) plan = decide::make_plan(snapshot, *window_, params);
@@ -291,7 +297,15 @@ std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
 void Rescheduler::settle_work(const Observed& o) {
   std::vector<std::string> set_of_rank;
   for (const crds::RankPlace& place : o.job.status.ranks) set_of_rank.push_back(place.set);
-  for (const auto& [set, ratio] : work_.settle(set_of_rank)) calibration_.rescale(set, ratio);
+  benchmarks_.update(pod_benchmarks(o));
+  for (const auto& [set, ratio] : work_.settle(set_of_rank, benchmarks_)) calibration_.rescale(set, ratio);
+}
+
+std::map<std::string, double> Rescheduler::speeds_of_cores(const Observed& o) const {
+  std::map<std::string, std::size_t> ranks;
+  for (const crds::RankPlace& place : o.job.status.ranks) ++ranks[place.set];
+  const auto most = std::ranges::max_element(ranks, {}, [](const auto& set) { return set.second; });
+  return most == ranks.end() ? std::map<std::string, double>{} : benchmarks_.relative_to(most->first);
 }
 
 std::string Rescheduler::record_of(const Observed& o, const decide::Params& params, decide::Snapshot snapshot,
@@ -326,14 +340,18 @@ void Rescheduler::store(crds::BspJobStatus& status, const Observed& o) const {
     }
   }
   if (!edge_.call.empty()) status.superstep_edge = edge_;
-  const std::map<std::string, double> nominal = observe::nominal_speeds(o.nodes);
+  const std::map<std::string, double> of_core = speeds_of_cores(o), nominal = observe::nominal_speeds(o.nodes, of_core);
   std::map<std::string, crds::CalibrationSource> rests_on;
   for (const auto& [set, speed] : nominal) {
-    if (work_.unit() == observe::WorkUnit::kInstructions) rests_on[set] = crds::CalibrationSource::kCounted;
+    using enum crds::CalibrationSource;
+    const bool measured = calibration_.cpu(set, nominal).measured;
+    if (work_.unit() == observe::WorkUnit::kInstructions)
+      rests_on[set] = measured ? kCounted : of_core.contains(set) ? kCalibrated : kAssumed;
     if (work_.unit() == observe::WorkUnit::kCpuTime)
-      rests_on[set] = work_.confirmed(set) ? crds::CalibrationSource::kInferred : crds::CalibrationSource::kAssumed;
+      rests_on[set] = work_.confirmed(set) ? kInferred : work_.calibrated(set) ? kCalibrated : kAssumed;
   }
   status.calibration = calibration_.to_status(nominal, rests_on);
+  std::ranges::move(benchmarks_.to_status(), std::back_inserter(status.calibration));
   status.rescheduler = to_json(SchedulerState{state_, wave_seen_, counted_, work_.to_json(), baseline_});
   if (predicted_sum_ != 0) status.predicted_gain_seconds = significant(predicted_sum_, 6);
   if (any_gain_) status.realised_gain_seconds = significant(realised_sum_, 6);
@@ -370,6 +388,16 @@ observe::WorkUnit unit_of_work(const Observed& o) {
     counted += s->second.status->instructions_measured;
   }
   return observe::unit_of(counted, ranks);
+}
+
+std::vector<observe::PodBenchmark> pod_benchmarks(const Observed& o) {
+  std::vector<observe::PodBenchmark> out;
+  for (const auto& [pod, s] : o.sidecars) {
+    const auto facts = o.pods.find(pod);
+    if (facts != o.pods.end() && s.status && s.status->cpu)
+      out.push_back({facts->second.set, facts->second.node, &*s.status->cpu});
+  }
+  return out;
 }
 
 std::map<std::uint32_t, std::string> set_managers(const Observed& o) {

@@ -13,6 +13,7 @@
 
 #include "operator/decide/plan.h"
 #include "operator/decide/window.h"
+#include "operator/observe/benchmarks.h"
 #include "operator/observe/collector.h"
 #include "operator/observe/work.h"
 #include "operator/reconcile/kernel/observed.h"
@@ -50,6 +51,8 @@ class Rescheduler {
   // last wave unless that was decided and made.
   void measure_from(std::uint64_t superstep, bool judges_wave);
   void settle_work(const Observed& o);
+  // Relative to a core of the Set that holds most ranks.
+  [[nodiscard]] std::map<std::string, double> speeds_of_cores(const Observed& o) const;
   [[nodiscard]] std::string record_of(const Observed& o, const decide::Params& params, decide::Snapshot snapshot,
                                       decide::Plan plan);
 
@@ -60,6 +63,7 @@ class Rescheduler {
   observe::Collector collector_;
   observe::Calibration calibration_;
   crds::SuperstepEdge edge_;
+  observe::Benchmarks benchmarks_;
   observe::Work work_;
   std::optional<decide::Window> window_;
   decide::State state_;  // of the window's start
@@ -75,6 +79,9 @@ class Rescheduler {
 
 // What the ranks report as instructions, as far as their sidecars have said.
 observe::WorkUnit unit_of_work(const Observed& o);
+
+// What the sidecars of all pods, also of those that wait for a rank, have said of their CPUs. Refers to `o`.
+std::vector<observe::PodBenchmark> pod_benchmarks(const Observed& o);
 
 // The Set Managers: of each Set, by its number in the epoch, the sidecar of the lowest rank that answers. A Set without an
 // answering sidecar has none.

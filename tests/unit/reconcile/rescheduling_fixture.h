@@ -60,6 +60,23 @@ class Rescheduling : public testing::Test {
     to_json(j, o.job);
     o.job = crds::bsp_job_from_json(nlohmann::json::parse(j.dump())).value();
   }
+  // ns of CPU time for each kind of work, as the pod's sidecar reports them.
+  void benchmark(const std::string& pod, std::uint64_t ns) {
+    o.sidecars.at(pod).status->cpu = {.model = "CPU", .integer_ns = ns, .floating_ns = ns, .memory_ns = ns};
+  }
+  // On machines that don't count instructions; those of fast need half the time for the same.
+  void time_and_benchmark() {
+    for (const crds::RankPlace& place : o.job.status.ranks) {
+      o.sidecars.at(place.pod).status->instructions_measured = false;
+      o.sidecars.at(place.pod).completed = 1;
+      benchmark(place.pod, place.set == "slow" ? 200'000 : 100'000);
+    }
+  }
+  const crds::CalibrationEntry* calibrated(std::string_view name, std::string_view set) const {
+    for (const auto& entry : o.job.status.calibration)
+      if (entry.name == name && entry.set == set) return &entry;
+    return nullptr;
+  }
   migrate::Wave begin(const Decided& decided) {
     o.job.status.last_decision = decided.decision;
     Begun begun = begin_wave(o, decided.moves, o.job.status);

@@ -69,6 +69,31 @@ TEST_F(Rescheduling, RestartsChangeNoDecision) {
   EXPECT_NE(from_fast[2], '/');
 }
 
+// The unit of work is kept, too, even if the sidecars say no more what it rests on.
+TEST_F(Rescheduling, RestartsChangeNoUnitOfWork) {
+  o.job.spec.rescheduling.mode = ReschedulingMode::kAdvise;
+  time_and_benchmark();
+  Rescheduler steady = rescheduler();
+  const crds::BspJob before = o.job;
+  for (std::uint64_t t = 1; t <= 12; ++t) feed(steady, t);
+  store(steady);
+  const auto wanted = o.job.status;
+  o.job = before;
+  for (std::uint64_t t = 1; t <= 12; ++t) {
+    Rescheduler fresh = rescheduler();
+    if (t == 6)
+      for (auto& [pod, s] : o.sidecars) s.status->cpu.reset();
+    feed(fresh, t);
+    store(fresh);
+  }
+  for (const char* set : {"slow", "fast"}) {
+    EXPECT_NEAR(calibrated("cpu", set)->value, set == std::string("slow") ? 5e8 : 2e9, 1);
+    EXPECT_EQ(calibrated("cpu", set)->source, crds::CalibrationSource::kCalibrated);
+    EXPECT_NEAR(calibrated("cpuBenchmark", set)->value, set == std::string("slow") ? 5000 : 10000, 1e-6);
+  }
+  EXPECT_EQ(o.job.status.calibration.size(), wanted.calibration.size());
+}
+
 TEST_F(Rescheduling, ContinuesFromAnOlderOperatorsStatus) {
   const auto stored = nlohmann::json::parse(
       R"({"state": {"k": 5, "alpha": 4, "alphaNext": 2, "d": 0.25, "gamma": 1, "elapsed": 7.5, "owed": 0.5, "pComp": [1, 0.5, 0.75],

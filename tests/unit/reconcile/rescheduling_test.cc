@@ -72,6 +72,70 @@ TEST_F(Rescheduling, MixedUnitsOfWorkGiveNoDecision) {
   }
 }
 
+// Ranks in slow and fast take the same CPU time, so rank 2, in fast, has twice as much to do.
+TEST_F(Rescheduling, WhereOnlyCpuTimeIsKnownTheBenchmarkComparesSets) {
+  time_and_benchmark();
+  Rescheduler r = rescheduler();
+  const auto decided = feed(r, 1, 4);
+  ASSERT_TRUE(decided);
+  EXPECT_EQ(decided->decision.planned_moves, 2u) << "no trial with one rank";
+  store(r);
+  for (const char* set : {"slow", "fast"}) {
+    ASSERT_TRUE(calibrated("cpu", set) && calibrated("cpuBenchmark", set)) << set;
+    EXPECT_EQ(calibrated("cpu", set)->source, crds::CalibrationSource::kCalibrated) << set;
+    EXPECT_EQ(calibrated("cpuBenchmark", set)->source, crds::CalibrationSource::kMeasured) << set;
+    EXPECT_EQ(calibrated("cpuBenchmark", set)->unit, "units/s") << set;
+  }
+  EXPECT_NEAR(calibrated("cpuBenchmark", "slow")->value, 5000, 1e-6);
+  EXPECT_EQ(calibrated("cpuBenchmark", "slow")->samples, 2u) << "nodes";
+  EXPECT_NEAR(calibrated("cpu", "slow")->value, 5e8, 1);
+  EXPECT_NEAR(calibrated("cpu", "fast")->value, 2e9, 1) << "a second of CPU time is worth two of slow";
+}
+
+TEST_F(Rescheduling, WithoutABenchmarkOrWithAHostileOneCpuTimeIsAsBefore) {
+  time_and_benchmark();
+  for (auto& [pod, s] : o.sidecars) s.status->cpu.reset();
+  o.sidecars.at(o.job.status.ranks[2].pod).status->cpu = wire::CpuBenchmark{.model = "", .integer_ns = 1};
+  Rescheduler r = rescheduler();
+  feed(r, 1, 4);
+  store(r);
+  EXPECT_EQ(calibrated("cpu", "fast")->source, crds::CalibrationSource::kAssumed);
+  EXPECT_NEAR(calibrated("cpu", "fast")->value, 1e9, 1);
+  EXPECT_FALSE(calibrated("cpuBenchmark", "fast"));
+}
+
+// As of a target that waits, or whose move was rolled back.
+TEST_F(Rescheduling, ASetWithoutRanksHasTheSpeedThatItsFirstPodMeasured) {
+  o.nodes.push_back({.name = "newest-0", .set = "newest", .speed = 1});
+  Rescheduler r = rescheduler();
+  for (auto& [pod, s] : o.sidecars) s.completed = 1;
+  feed(r, 1, 3);
+  store(r);
+  EXPECT_EQ(calibrated("cpu", "newest")->source, crds::CalibrationSource::kAssumed);
+  EXPECT_NEAR(calibrated("cpu", "newest")->value, (5e8 / 0.25 + 1e9) / 2, 1) << "what the nodes give to a rank";
+
+  for (const crds::RankPlace& place : o.job.status.ranks) benchmark(place.pod, place.set == "slow" ? 200'000 : 100'000);
+  o.pods["job-r0-g1"].node = "newest-0";
+  o.pods["job-r0-g1"].set = "newest";
+  o.sidecars["job-r0-g1"].status.emplace();
+  benchmark("job-r0-g1", 50'000);
+  feed(r, 4);
+  store(r);
+  EXPECT_EQ(calibrated("cpu", "newest")->source, crds::CalibrationSource::kCalibrated);
+  EXPECT_NEAR(calibrated("cpu", "newest")->value, (4 * 5e8 / 0.25 + 2 * 1e9) / 2, 1);
+  EXPECT_EQ(calibrated("cpu", "newest")->samples, 0u);
+  EXPECT_EQ(calibrated("cpu", "fast")->source, crds::CalibrationSource::kCounted) << "instructions are work, as before";
+  EXPECT_NEAR(calibrated("cpu", "fast")->value, 1e9, 1);
+
+  o.sidecars.erase("job-r0-g1");
+  o.pods.erase("job-r0-g1");
+  Rescheduler fresh = rescheduler();
+  feed(fresh, 5);
+  store(fresh);
+  EXPECT_EQ(calibrated("cpu", "newest")->source, crds::CalibrationSource::kCalibrated) << "it is remembered";
+  EXPECT_NEAR(calibrated("cpu", "newest")->value, (4 * 5e8 / 0.25 + 2 * 1e9) / 2, 1);
+}
+
 TEST_F(Rescheduling, OffDecidesNothingAndAdviseMovesNoRank) {
   o.job.spec.rescheduling.mode = ReschedulingMode::kOff;
   Rescheduler off = rescheduler();
