@@ -92,6 +92,8 @@ TEST(BenchmarkThread, FinishesByItselfOrEndsWhenAsked) {
   }
   BenchmarkThread stopped;
   stopped.stop();
+  std::this_thread::sleep_for(300ms);  // in which it would have finished on an idle machine
+  EXPECT_FALSE(stopped.result());
   const auto begun = std::chrono::steady_clock::now();
   {
     BenchmarkThread destroyed;
