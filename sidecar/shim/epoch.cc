@@ -82,7 +82,7 @@ void init_session() {
   add_world_to_pml();
   ignore_server_loss();
   real.Info_free(&info);
-  route_errors_to_self();
+  route_errors_without_object();
 }
 
 }  // namespace

@@ -53,6 +53,12 @@ int main(int argc, char** argv) {
     CHECK(class_of(MPI_Send(&value, 1, MPI_DATATYPE_NULL, right, 0, MPI_COMM_WORLD)) == MPI_ERR_TYPE);
     CHECK(class_of(MPI_Bcast(&value, 1, MPI_INT, -7, MPI_COMM_WORLD)) == MPI_ERR_ROOT);
     CHECK(class_of(MPI_Comm_size(MPI_COMM_NULL, &value)) == MPI_ERR_COMM);
+    /* Where an error belongs to no object, Open MPI 5.0 asks the handler of MPI_COMM_WORLD. */
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
+    CHECK(class_of(MPI_Type_size(MPI_DATATYPE_NULL, &value)) == MPI_ERR_TYPE);
+    CHECK(class_of(MPI_Group_size(MPI_GROUP_NULL, &value)) == MPI_ERR_GROUP);
+    value = s;
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     MPI_Comm none = MPI_COMM_NULL;
     CHECK(class_of(MPI_Comm_free(&none)) == MPI_ERR_COMM);
     MPI_Comm predefined[2] = {MPI_COMM_SELF, MPI_COMM_WORLD}; /* not to be freed, in an epoch as before */
