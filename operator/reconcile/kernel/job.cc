@@ -123,19 +123,18 @@ void JobKernel::delete_all_pods() {
     if (!pod.deleting) work.delete_pods.push_back(name);
 }
 
+void JobKernel::refuse(const Refusal& refusal) {
+  for (const auto& m : o.migrations)
+    if (m.metadata.name == refusal.migration) notices.migrations.push_back(refused(m, refusal, o.now));
+}
+
 void JobKernel::end_orphans(const migrate::Wave* wave) {
-  for (const Refusal& refusal : orphans(wave, o))
-    for (const auto& m : o.migrations)
-      if (m.metadata.name == refusal.migration) notices.migrations.push_back(refused(m, refusal, o.now));
+  for (const Refusal& refusal : orphans(wave, o)) refuse(refusal);
 }
 
 void JobKernel::end_departures() {
   for (const MoveRequest& request : waiting_requests(o))
-    if (request.away)
-      for (const auto& m : o.migrations)
-        if (m.metadata.name == request.migration)
-          notices.migrations.push_back(
-              refused(m, {request.migration, "PodsEnded", "the rank has left its node: its pod has ended"}, o.now));
+    if (request.away) refuse({request.migration, "PodsEnded", "the rank has left its node: its pod has ended"});
 }
 
 // So that a job that fails at once costs its cluster little: 10 s, 20, 40 and so on.

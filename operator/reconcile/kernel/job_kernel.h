@@ -60,6 +60,8 @@ struct JobKernel {
   bool pods_left() const;
   void note_lost_pods();  // which the next attempt waits for
   void delete_all_pods();
+  // Ends the migration that it names, if it is there.
+  void refuse(const Refusal& refusal);
   // Ends migrations that belong to no wave; `wave` is the stored one, or null.
   void end_orphans(const migrate::Wave* wave);
   // Ends requests to leave a node, whichever: the ranks' pods are going, so that the ranks leave it anyway.

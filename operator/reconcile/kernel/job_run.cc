@@ -62,20 +62,19 @@ void JobKernel::begin_moves() {
   }
   std::ranges::copy_if(by_hand, std::back_inserter(requests), [](const MoveRequest& r) { return !r.away; });
   if (requests.empty()) return note_drain("");
-  auto refuse = [&](const Refusal& refusal) {
-    for (const auto& m : o.migrations)
-      if (m.metadata.name == refusal.migration) notices.migrations.push_back(refused(m, refusal, o.now));
+  auto refuse_aloud = [&](const Refusal& refusal) {
+    refuse(refusal);
     notices.events.push_back(
         {"Warning", refusal.reason, (refusal.migration.empty() ? "" : refusal.migration + ": ") + refusal.message});
   };
   if (std::ranges::any_of(status().ranks, [&](const auto& place) { return exited_well(place); })) {
     for (const MoveRequest& r : requests)
-      if (!r.migration.empty()) refuse({r.migration, "ProgramFinished", "the program is ending"});
+      if (!r.migration.empty()) refuse_aloud({r.migration, "ProgramFinished", "the program is ending"});
     return;
   }
   const Begun begun = begin_wave(o, requests, status());
   note_drain(begun.stuck);
-  for (const Refusal& r : begun.refused) refuse(r);
+  for (const Refusal& r : begun.refused) refuse_aloud(r);
   for (const Refusal& r : begun.waiting) note_waiting(r);
   if (!begun.wave) return;
   work.moving = true;
