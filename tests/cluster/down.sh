@@ -4,11 +4,12 @@
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 podman rm -f -t 0 --ignore "$(container_of kwok)" >/dev/null  # first, because it uses the control plane's network
-podman ps -aq --filter label=bsp-cluster=1 | xargs -r -P4 -n1 podman rm -f -t 0 >/dev/null
+containers -aq | xargs -r -P4 -n1 podman rm -f -t 0 >/dev/null
 "$cluster/network.sh" down
 rm -rf "$run" "$kubeconfig"
 if [ "${1:-}" = --all ]; then
   rm -rf "$state" "$tree"/build/bin/{kubectl,helm}
-  podman images --format '{{.Repository}}:{{.Tag}}' | grep '^localhost/bsp-cluster-' | xargs -r podman rmi >/dev/null
+  # Podman keeps those that another tree's cluster uses.
+  podman images --format '{{.Repository}}:{{.Tag}}' | grep '^localhost/bsp-cluster-' | xargs -r -n1 podman rmi >/dev/null 2>&1 || true
 fi
 say "The cluster is removed"

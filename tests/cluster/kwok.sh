@@ -27,7 +27,7 @@ up() {
   is_running control || die "the cluster is not up; ./dev cluster up starts it"
   "$cluster/build.sh" kwok
   podman container exists "$(container_of kwok)" ||
-    podman run -d --name "$(container_of kwok)" --label bsp-cluster=1 --network "container:$(container_of control)" --no-hosts \
+    podman run -d --name "$(container_of kwok)" --label "bsp-cluster=$id" --network "container:$(container_of control)" --no-hosts \
       -v "$bin:/opt/cluster/bin:ro" -v "$run/pki/admin.kubeconfig:/admin.kubeconfig:ro" \
       "$(podman container inspect -f '{{.ImageName}}' "$(container_of control)")" \
       /opt/cluster/bin/kwok --kubeconfig=/admin.kubeconfig --manage-all-nodes=false \

@@ -11,6 +11,10 @@ run=$state/run            # everything of the running cluster; `down` removes it
 store=$state/store        # images in the format of a node's containerd; outlives the cluster too
 kubeconfig=$state/kubeconfig
 
+# Each tree has a cluster of its own: whatever all trees of a machine share (containers, network namespaces) has this id in its name.
+id=$(sha256sum <<<"$tree")
+id=${id:0:6}
+
 # The address plan. Node N of nodes.conf (counted from 1) is machine 10.90.0.(10+N), and its pods are 10.244.N.0/24.
 # Everything is in separate network namespaces: the host has no interface, route or rule of the cluster.
 control_ip=10.90.0.1
@@ -18,14 +22,21 @@ pod_net=10.244
 service_net=10.96.0.0/16
 api_service_ip=10.96.0.1
 dns_service_ip=10.96.0.10
-port=${BSP_CLUSTER_PORT:-6443}   # of the API server on the host's 127.0.0.1
 
 say() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }
 die() { printf 'cluster: %s\n' "$*" >&2; exit 1; }
 
-container_of() { echo "bsp-cluster-$1"; }   # control, door, or a node's name
-netns_of() { echo "bsp-cluster-$1"; }
+container_of() { echo "bsp-cluster-$id-$1"; }   # control, door, or a node's name
+netns_of() { echo "bsp-cluster-$id-$1"; }
+containers() { podman ps --filter "label=bsp-cluster=$id" "$@"; }   # of this cluster; arguments: podman ps's
 kubectl() { "$bin/kubectl" --kubeconfig "$kubeconfig" "$@"; }
+
+# free_port: prints a port of this host for the API server: the first that is free, because another tree's cluster may be up.
+free_port() {
+  local port=6443
+  while (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do ((++port)); done
+  echo "$port"
+}
 
 # nodes: prints "NUMBER NAME POOL CPUS MEMORY ZONE" lines from nodes.conf (or the file in BSP_CLUSTER_NODES).
 nodes() { sed 's/#.*//' "${BSP_CLUSTER_NODES:-$cluster/nodes.conf}" | awk 'NF == 5 { print ++n, $0 } NF && NF != 5 { exit 1 }' ||

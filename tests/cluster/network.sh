@@ -32,7 +32,7 @@ up() {
 # Finds the namespaces by name, because nodes.conf may have changed since.
 down() {
   local name
-  for name in $(ip netns list | awk '{ print $1 }' | grep '^bsp-cluster-' || true); do ip netns del "$name"; done
+  for name in $(ip netns list | awk '{ print $1 }' | grep "^$(netns_of "")" || true); do ip netns del "$name"; done
 }
 
 cable() {

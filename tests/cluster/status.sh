@@ -6,7 +6,7 @@ if [ ! -e "$run" ]; then
   echo "no cluster; ./dev cluster up starts one"
   exit 1
 fi
-podman ps -a --filter label=bsp-cluster=1 --format 'table {{.Names}} {{.Status}}'
+containers -a --format 'table {{.Names}} {{.Status}}'
 echo
 kubectl --request-timeout=5s get nodes -L "$(kubectl --request-timeout=5s get nodes -o json |
   grep -oE '"(cloud.google.com/gke-nodepool|eks.amazonaws.com/nodegroup|kubernetes.azure.com/agentpool|karpenter.sh/nodepool|kops.k8s.io/instancegroup|example.com/pool)"' |

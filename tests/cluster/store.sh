@@ -9,7 +9,7 @@ mkdir -p "$store"/{containerd,images,log}
 mapfile -t images < <(lacking_in "$store" $(own_images))
 [ ${#images[@]} -gt 0 ] || exit 0
 trap 'podman rm -f -t 10 "$machine" >/dev/null' EXIT
-podman run -d --name "$machine" --label bsp-cluster=1 --privileged --network none --tmpfs /run:exec \
+podman run -d --name "$machine" --label "bsp-cluster=$id" --privileged --network none --tmpfs /run:exec \
   -v "$store/containerd:/var/lib/containerd" -v "$store/log:/var/log/cluster" -v "$bin:/opt/cluster/bin:ro" \
   -v "$cluster/node/containerd.toml:/etc/cluster/containerd.toml:ro" -v "$store:/opt/cluster/images:ro" \
   "$node_image" /opt/cluster/bin/containerd -c /etc/cluster/containerd.toml >/dev/null

@@ -22,7 +22,7 @@ pool_label() {
 machine() {
   local name=$1
   shift
-  podman run -d --name "$(container_of "$name")" --hostname "$name" --label bsp-cluster=1 --privileged --cgroupns private \
+  podman run -d --name "$(container_of "$name")" --hostname "$name" --label "bsp-cluster=$id" --privileged --cgroupns private \
     --network "ns:/run/netns/$(netns_of "$name")" --no-hosts --pids-limit -1 --tmpfs /run:exec --tmpfs /tmp:exec \
     -v "$run/$name/etc:/etc/cluster" -v "$run/$name/log:/var/log/cluster" \
     -v "$bin:/opt/cluster/bin:ro" -v "$cluster/parts.sh:/opt/cluster/parts.sh:ro" "$@" >/dev/null
@@ -31,7 +31,7 @@ machine() {
 # Makes the API server reachable from this host without an interface for it: socat listens on the host and connects in
 # the control plane's network namespace.
 door() {
-  podman run -d --name "$(container_of door)" --label bsp-cluster=1 --privileged --network host --no-hosts \
+  podman run -d --name "$(container_of door)" --label "bsp-cluster=$id" --privileged --network host --no-hosts \
     -v /run/netns:/run/netns "$node_image" socat --experimental "TCP4-LISTEN:$port,bind=127.0.0.1,fork,reuseaddr" \
     "TCP4:$control_ip:6443,netns=$(netns_of control)" >/dev/null
 }
@@ -113,6 +113,8 @@ trap '[ $? = 0 ] || say "The cluster failed to start. Its logs are in $run/*/log
 began=$SECONDS
 mkdir -p "$run"/{images,shared}
 chmod 700 "$run"
+echo "$id" >"$run/id"
+port=${BSP_CLUSTER_PORT:-$(free_port)}
 chmod 1777 "$run/shared"   # shared by all nodes, like a network file system: hostPath /opt/cluster/shared
 
 say "Starting the control plane and $(node_names | wc -l) nodes: $(node_names | xargs)"

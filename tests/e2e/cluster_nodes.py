@@ -7,16 +7,23 @@ import pathlib
 import signal
 import threading
 
+from cluster_job import STATE
 from local_job import on_host, wait_for
 
 EMPTY_DIR = "volumes/kubernetes.io~empty-dir/bsp-run"
 
 
+def container_of(node):
+    """The name of a machine's container, as tests/cluster/lib.sh gives it."""
+    return f"bsp-cluster-{(STATE / 'run/id').read_text().strip()}-{node}"
+
+
 def machines():
     """{node: (first process, container id)} of the running machines; `control` is one of them."""
-    names = on_host("podman", "ps", "-q", "--filter", "label=bsp-cluster=1").stdout.split()
+    prefix = container_of("")
+    names = on_host("podman", "ps", "-q", "--filter", f"name=^{prefix}").stdout.split()
     found = json.loads(on_host("podman", "inspect", *names).stdout) if names else []
-    return {c["Name"].removeprefix("/").removeprefix("bsp-cluster-"): (c["State"]["Pid"], c["Id"]) for c in found}
+    return {c["Name"].removeprefix("/").removeprefix(prefix): (c["State"]["Pid"], c["Id"]) for c in found}
 
 
 def run_directory(pod, nodes):
@@ -90,7 +97,7 @@ def starved(node, thousandths):
     values = [f"{thousandths * 100} 100000"] if len(files) == 1 else ["100000", str(thousandths * 100)]
 
     def in_node(script):
-        done = on_host("podman", "exec", f"bsp-cluster-{node}", "sh", "-ec", script)
+        done = on_host("podman", "exec", container_of(node), "sh", "-ec", script)
         assert done.returncode == 0, done.stderr
         return done.stdout.splitlines()
     before = in_node("; ".join(f"cat {group}/{file}" for file in files))

@@ -147,7 +147,7 @@ def image_everywhere_but_there():
     for node in cluster_nodes.machines():
         if node in ("control", "door", "kwok"):
             continue
-        ctr = ["podman", "exec", f"bsp-cluster-{node}", "/opt/cluster/bin/ctr", "-n", "k8s.io", "images"]
+        ctr = ["podman", "exec", cluster_nodes.container_of(node), "/opt/cluster/bin/ctr", "-n", "k8s.io", "images"]
         on_host(*ctr, "rm", HERE_ONLY)
         if node != TARGET:
             done = on_host(*ctr, "tag", "localhost/bsp-apps:dev", HERE_ONLY)
