@@ -36,16 +36,21 @@ replacing() {
   [ -z "$old" ] || [ "$old" = "$(podman images -q "$tag")" ] || podman rmi "$old" >/dev/null 2>&1 || true
 }
 
+# made CONTENT TAG…: what a stamp says after CONTENT became these images. It has their ids, because another tree may have built the same
+# tags since.
+made() {
+  echo "$1"
+  podman image inspect -f '{{.Id}}' "${@:2}" 2>/dev/null || true
+}
+
 # images PRESET [BUILD_PRESET]: builds the pods' images in Podman's store, if their content has changed.
 images() {
   local preset=${1:-release} content base
   build "$preset" "${2:-$preset}"
   bundle "$preset"
   content=$(sha256sum build/bundle.stamp images/apps.*)
-  if [ "$(cat build/images.stamp 2>/dev/null)" = "$content" ] &&
-     podman image exists localhost/bsp-runtime:dev && podman image exists localhost/bsp-apps:dev; then
-    return
-  fi
+  podman image exists localhost/bsp-runtime:dev && podman image exists localhost/bsp-apps:dev &&
+    [ "$(cat build/images.stamp 2>/dev/null)" = "$(made "$content" localhost/bsp-runtime:dev localhost/bsp-apps:dev)" ] && return
   base=localhost/bsp-apps-base:$(hash_of images/apps.packages)
   debian_image "$base" images/apps.packages 'useradd -m -u 1000 bsp
     cd /usr/lib/*-linux-gnu
@@ -56,14 +61,15 @@ images() {
   replacing localhost/bsp-apps:dev podman build -q --network none --build-arg BASE="$base" \
     -f images/apps.Containerfile -t localhost/bsp-apps:dev build/bundle/apps
   rm build/runtime.tar
-  echo "$content" >build/images.stamp
+  made "$content" localhost/bsp-runtime:dev localhost/bsp-apps:dev >build/images.stamp
 }
 
 # Needed only by Kubernetes clusters. It is the same operator as on this machine, with its loader in another place.
 operator_image() {
   local content
   content=$(sha256sum build/bundle.stamp images/operator.Containerfile)
-  [ "$(cat build/operator.stamp 2>/dev/null)" = "$content" ] && podman image exists localhost/bsp-operator:dev && return
+  podman image exists localhost/bsp-operator:dev &&
+    [ "$(cat build/operator.stamp 2>/dev/null)" = "$(made "$content" localhost/bsp-operator:dev)" ] && return
   say "Building the image localhost/bsp-operator:dev"
   rm -rf build/operator-image
   cp -r build/bundle/host build/operator-image
@@ -72,5 +78,5 @@ operator_image() {
   replacing localhost/bsp-operator:dev podman build -q --network none -f images/operator.Containerfile \
     -t localhost/bsp-operator:dev build/operator-image
   rm -rf build/operator-image
-  echo "$content" >build/operator.stamp
+  made "$content" localhost/bsp-operator:dev >build/operator.stamp
 }
