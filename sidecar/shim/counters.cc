@@ -4,8 +4,21 @@ namespace bsp::shim {
 
 Counters counters;
 
-bool consumed(int rc) {
-  if (rc == MPI_SUCCESS) return true;
+Receipt receipt;
+
+void count(const Receipt& message) {
+  const int from = world_rank(message.peers, message.source);
+  if (from < 0) return;
+  count_one(counters.received);
+  measure.received(from, message.bytes, message.call_ticks);
+}
+
+void count_receipt() {
+  count(receipt);
+  receipt.peers = nullptr;
+}
+
+bool is_truncation(int rc) {
   int error_class = 0;
   real.Error_class(rc, &error_class);
   return error_class == MPI_ERR_TRUNCATE;

@@ -55,12 +55,16 @@ inline void sent(MPI_Comm comm, int dest, std::int64_t count, MPI_Datatype type)
   measure.sent(bytes_of(count, to_real(type)));
 }
 
+void count(const Receipt& message);
+
 // Counts a message received in a call that has taken `call_ticks`. `status` is that of the receive.
 inline void received(const Peers* peers, const MPI_Status& status, std::uint64_t call_ticks) {
-  const int from = world_rank(peers, status.MPI_SOURCE);
-  if (from < 0 || status._cancelled) return;
-  count_one(counters.received);
-  measure.received(from, status._ucount, call_ticks);
+  if (status._cancelled) return;
+  const Receipt latest{peers, status.MPI_SOURCE, status._ucount, call_ticks};
+  if (state.multiple) [[unlikely]]
+    return count(latest);
+  settle_receipt();
+  receipt = latest;
 }
 inline void received(const Peers* peers, const MPI_Status& status) { received(peers, status, measure.in_call()); }
 inline void received(MPI_Comm comm, const MPI_Status& status, std::uint64_t call_ticks) {
@@ -73,8 +77,9 @@ inline void put(MPI_Status* to, const MPI_Status& from) {
   *to = from;
   to->MPI_ERROR = error;
 }
+bool is_truncation(int rc);
 // True if a receive that returned `rc` consumed a message.
-bool consumed(int rc);
+inline bool consumed(int rc) { return rc == MPI_SUCCESS || is_truncation(rc); }
 
 // Counts `bytes` that a collective received from rank `from` of the communicator, or equally from all ranks if `from`
 // is kAll.

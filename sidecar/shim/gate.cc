@@ -94,6 +94,7 @@ struct Agreement {
 Agreement agree(MPI_Comm comm, const std::string& blocker, bool drop) {
   const auto ranks = static_cast<std::size_t>(state.size), rank = static_cast<std::size_t>(state.rank);
   std::vector<std::int64_t> sum(ranks + 3, 0);
+  settle_receipt();  // the gate may have completed a receive
   for (std::size_t i = 0; i < ranks; ++i)
     sum[i] = static_cast<std::int64_t>(counters.sent_to[i].load(std::memory_order_relaxed));
   sum[rank] -= static_cast<std::int64_t>(counters.received.load(std::memory_order_relaxed));
@@ -254,6 +255,7 @@ namespace {
 void end_superstep(MPI_Comm comm) {
   ++superstep;
   if (state.multiple && !is_measured()) measure_this_thread();
+  settle_receipt();
   measure.end_superstep(state.ring, superstep);
   const std::uint64_t word = bsp_gate_check(state.ring, superstep);
   if (bsp_gate_state_of(word) == BSP_GATE_NONE || bsp_gate_superstep(word) > superstep) [[likely]]

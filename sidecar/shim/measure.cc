@@ -17,7 +17,7 @@ namespace bsp::shim {
 
 Measure measure;
 std::mutex MeasureLock::mutex_;
-thread_local ThreadState thread_state __attribute__((tls_model("initial-exec")));
+constinit thread_local ThreadState thread_state __attribute__((tls_model("initial-exec")));
 std::atomic<const ThreadState*> measured_thread{nullptr};
 
 namespace {
@@ -58,9 +58,13 @@ std::uint64_t Measure::read_meter() const {
 
 void Measure::begin_epoch(const std::vector<std::uint32_t>& sets) {
   peers_.resize(sets.size());
-  for (std::size_t i = 0; i < sets.size(); ++i) peers_[i].set = std::min(sets[i], BSP_MAX_SETS - 1);
+  sets_ = 0;
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    peers_[i].set = std::min(sets[i], BSP_MAX_SETS - 1);
+    sets_ = std::max<std::size_t>(sets_, peers_[i].set + 1);
+  }
   epochs_supersteps_ = 0;
-  std::memset(floor_, 0, sizeof floor_);
+  for (FromSet& from : from_) std::ranges::fill(from.floor, 0.f);
   start_meter();
   start_ticks_ = ticks();
   start_ns_ = clock_ns(CLOCK_MONOTONIC_RAW);
@@ -100,16 +104,16 @@ void Measure::meter_after_mpi() {
 void Measure::received(int rank, std::uint64_t bytes, std::uint64_t call_ticks, bool as_partner) {
   if (rank < 0 || bytes == 0 || static_cast<std::size_t>(rank) >= peers_.size()) return;
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
-  const std::uint32_t set = peer.set;
   MeasureLock guard;
   if (as_partner) peer.bytes += bytes;
-  float& floor = floor_[set][std::min<std::size_t>(std::bit_width(bytes), kSizeClasses - 1)];
+  FromSet& from = from_[peer.set];
+  float& floor = from.floor[std::min<std::size_t>(std::bit_width(bytes), kSizeClasses - 1)];
   const auto size = static_cast<float>(bytes);
   const auto took = static_cast<float>(call_ticks);
   const float aged = floor * 1.02f;
   floor = floor == 0 || took < aged * size ? took / size : aged;  // a division costs more than all the rest
-  recv_bytes_[set] += bytes;
-  recv_ticks_[set] += std::min(call_ticks, static_cast<std::uint64_t>(floor * size));
+  from.bytes += bytes;
+  from.ticks += std::min(call_ticks, static_cast<std::uint64_t>(floor * size));
 }
 
 void Measure::end_superstep(bsp_ring* ring, std::uint64_t superstep) {
@@ -137,8 +141,8 @@ void Measure::end_superstep(bsp_ring* ring, std::uint64_t superstep) {
     bsp_record_set(&record->edge_ns, ns(edge));
     bsp_record_set(&record->sent_bytes, sent_bytes_);
     for (std::size_t set = 0; set < BSP_MAX_SETS; ++set) {
-      bsp_record_set(&record->recv_bytes[set], recv_bytes_[set]);
-      bsp_record_set(&record->recv_ns[set], ns(recv_ticks_[set]));
+      bsp_record_set(&record->recv_bytes[set], set < sets_ ? from_[set].bytes : 0);
+      bsp_record_set(&record->recv_ns[set], set < sets_ ? ns(from_[set].ticks) : 0);
     }
     bsp_record_publish(record, superstep);
     BSP_RING_STORE(ring->calls, calls_);
@@ -146,8 +150,7 @@ void Measure::end_superstep(bsp_ring* ring, std::uint64_t superstep) {
     sample_partners(ring, superstep, now_ns);
   }
   compute_ = comm_ = instructions_ = sent_bytes_ = 0;
-  std::memset(recv_bytes_, 0, sizeof recv_bytes_);
-  std::memset(recv_ticks_, 0, sizeof recv_ticks_);
+  for (std::size_t set = 0; set < sets_; ++set) from_[set].bytes = from_[set].ticks = 0;
   start_ticks_ = now_ticks;
   start_ns_ = now_ns;
   mark_ = ticks();

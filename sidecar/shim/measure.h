@@ -38,6 +38,8 @@
 
 namespace bsp::shim {
 
+struct Peers;
+
 inline std::uint64_t clock_ns(clockid_t clock) {
   timespec t;
   clock_gettime(clock, &t);
@@ -58,7 +60,7 @@ struct ThreadState {
   int depth = 0;                 // nested MPI calls: user callbacks may call MPI
   std::uint64_t call_began = 0;  // ticks; with MPI_THREAD_MULTIPLE only
 };
-extern thread_local ThreadState thread_state __attribute__((tls_model("initial-exec")));
+extern constinit thread_local ThreadState thread_state __attribute__((tls_model("initial-exec")));
 
 // Without MPI_THREAD_MULTIPLE only one thread at a time is in MPI.
 class MeasureLock {
@@ -78,14 +80,16 @@ class MeasureLock {
   static std::mutex mutex_;
 };
 
-class Measure {
+// After a receive most of what the shim touches is no longer in the first-level cache, because the kernel has run. So what every
+// call reads and writes lies together, and what each Set's messages do.
+class alignas(64) Measure {
  public:
   // An epoch has opened, perhaps on another machine. `sets` is the Set number of each world rank.
   void begin_epoch(const std::vector<std::uint32_t>& sets);
   // Closes what CRIU can't dump.
   void end_epoch();
 
-  void enter_mpi() {
+  [[gnu::always_inline]] void enter_mpi() {
     MeasureLock guard;
     const std::uint64_t now = ticks();
     const std::uint64_t stretch = now - mark_;
@@ -98,7 +102,7 @@ class Measure {
       short_compute_ += stretch;
   }
   // Ticks since the call began.
-  std::uint64_t leave_mpi() {
+  [[gnu::always_inline]] std::uint64_t leave_mpi() {
     MeasureLock guard;
     const std::uint64_t now = ticks();
     const std::uint64_t stretch = now - mark_;
@@ -135,8 +139,8 @@ class Measure {
 
   void start_meter();
   [[nodiscard]] std::uint64_t read_meter() const;
-  void meter_after_computation();
-  void meter_after_mpi();
+  [[gnu::cold]] void meter_after_computation();
+  [[gnu::cold]] void meter_after_mpi();
   void sample_memory(bsp_ring* ring, std::uint64_t now_ns);
   void sample_partners(bsp_ring* ring, std::uint64_t superstep, std::uint64_t now_ns);
 
@@ -144,13 +148,14 @@ class Measure {
   std::uint64_t compute_ = 0;
   std::uint64_t comm_ = 0;
   std::uint64_t calls_ = 0;
+  std::uint64_t short_compute_ = 0;  // ticks since the meter's last reading
+  std::uint64_t short_mpi_ = 0;
+  std::uint64_t sent_bytes_ = 0;
 
   int perf_fd_ = -1;
-  std::uint64_t meter_ = 0;          // last reading
-  std::uint64_t instructions_ = 0;   // of the computation phase, this superstep
-  std::uint64_t short_compute_ = 0;  // ticks since the last reading
-  std::uint64_t short_mpi_ = 0;
-  double meter_per_tick_ = 0;  // while computing
+  std::uint64_t meter_ = 0;         // last reading
+  std::uint64_t instructions_ = 0;  // of the computation phase, this superstep
+  double meter_per_tick_ = 0;       // while computing
 
   std::uint64_t start_ticks_ = 0;  // of the superstep
   std::uint64_t start_ns_ = 0;
@@ -165,13 +170,31 @@ class Measure {
   std::uint64_t epochs_supersteps_ = 0;  // that have ended in this epoch
   double partners_supersteps_ = 0;       // that the bytes of the peers are of
   std::uint64_t partners_sampled_ns_ = 0;
-  std::uint64_t sent_bytes_ = 0;
-  std::uint64_t recv_bytes_[BSP_MAX_SETS] = {};
-  std::uint64_t recv_ticks_[BSP_MAX_SETS] = {};
-  float floor_[BSP_MAX_SETS][kSizeClasses] = {};  // ticks per byte; 0: none seen
+
+  struct alignas(64) FromSet {
+    std::uint64_t bytes = 0;  // received in this superstep
+    std::uint64_t ticks = 0;
+    float floor[kSizeClasses] = {};  // ticks per byte; 0: none seen
+  };
+  FromSet from_[BSP_MAX_SETS];
+  std::size_t sets_ = 0;  // of them that ranks are in
 };
 
 extern Measure measure;
+
+// The message that a receive has just returned. The program's answer mustn't wait until it is counted: that is done by the next
+// call, after MPI's part of it, and before anybody reads the counts. Never set with MPI_THREAD_MULTIPLE.
+struct Receipt {
+  const Peers* peers = nullptr;  // nullptr: none
+  int source = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t call_ticks = 0;
+};
+extern Receipt receipt;
+void count_receipt();  // counters.cc
+inline void settle_receipt() {
+  if (receipt.peers != nullptr) count_receipt();
+}
 
 // --- Being inside MPI ----------------------------------------------------------------------------------
 
@@ -184,8 +207,8 @@ void leave_threaded();
 
 class Call {
  public:
-  Call() {
-    if (!real_loaded) [[unlikely]]
+  [[gnu::always_inline]] Call() {
+    if (!state.loaded) [[unlikely]]
       load_real();
     if (thread_state.depth++ != 0) return;
     if (state.multiple) [[unlikely]] {
@@ -195,10 +218,12 @@ class Call {
     }
     measure.enter_mpi();
   }
-  ~Call() {
+  [[gnu::always_inline]] ~Call() {
     if (--thread_state.depth != 0) return;
-    if (!ended_ && (!state.multiple || is_measured())) [[likely]]
+    if (!ended_ && (!state.multiple || is_measured())) [[likely]] {
       measure.leave_mpi();
+      settle_receipt();
+    }
     if (state.multiple) [[unlikely]]
       leave_threaded();
   }

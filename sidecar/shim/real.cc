@@ -14,7 +14,6 @@ namespace bsp::shim {
 
 RealFunctions real;
 Predefined pre;
-bool real_loaded = false;
 
 namespace {
 
@@ -73,7 +72,7 @@ void* find_in_mpi(const char* symbol) {
 }
 
 bool load_real() {
-  if (real_loaded) return true;
+  if (state.loaded) return true;
   // Searched by name too, in case it was loaded without RTLD_GLOBAL (by a Python module, for example).
   mpi_library = dlopen("libmpi.so.40", RTLD_LAZY | RTLD_NOLOAD);
   if (find_real("PMPI_Init") == nullptr) return false;
@@ -86,7 +85,7 @@ bool load_real() {
 #undef BSP_FIND
   if (find_in_mpi("ompi_mpi_comm_world") != nullptr) find_predefined();
   bind_internal_calls();
-  real_loaded = true;
+  state.loaded = true;
   return true;
 }
 

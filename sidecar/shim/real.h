@@ -38,7 +38,6 @@ struct Predefined {
 
 extern RealFunctions real;
 extern Predefined pre;
-extern bool real_loaded;
 
 // Finds libmpi among the loaded libraries and fills in `real` and `pre`. False if it isn't loaded.
 bool load_real();

@@ -8,6 +8,7 @@
 namespace bsp::shim {
 
 struct State {
+  bool loaded = false;  // load_real() has succeeded
   bool epochs = false;  // started by bsp-init: MPI runs in epochs; otherwise plain MPI, handles still virtual
   bool initialized = false;
   bool finalized = false;

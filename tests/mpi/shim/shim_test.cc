@@ -380,6 +380,19 @@ TEST(Shim, ReportsWhomARankHearsFrom) {
   job.finish_ok();
 }
 
+TEST(Shim, AMessageRightBeforeTheEdgeIsOfItsSuperstep) {
+  Job job({.ranks = 2, .program = "shim_last_message", .arguments = {kMany}, .environment = {}});
+  ASSERT_TRUE(job.reach(20));
+  const nlohmann::json report = job.cluster.call(1, wire::kReport, {{"since", 0}}).header;
+  ASSERT_GE(report["supersteps"].size(), 4u) << report.dump();
+  for (const nlohmann::json& record : report["supersteps"]) {
+    double received = 0;
+    for (const auto& bytes : record["recv_bytes"]) received += bytes.get<double>();
+    EXPECT_EQ(received >= 40'000, record["superstep"].get<int>() % 2 == 1) << record.dump();
+  }
+  job.finish_ok();
+}
+
 // What a collective brings every rank alike makes no partners.
 TEST(Shim, NoRankIsAPartnerForAnAllreduce) {
   Job job({.ranks = 3, .program = "shim_allreduce", .arguments = {"300"}, .environment = {}});
