@@ -3,6 +3,7 @@
 //   latency     8-byte round trips between two ranks
 //   bandwidth   windows of 16 x 1 MiB
 //   allreduce   one double over two ranks
+//   fortran_latency, fortran_allreduce   the same through Open MPI's Fortran bindings
 //   lbm         apps/lattice_boltzmann, wall time between its progress lines
 //
 // Three jobs run side by side, one with and two without the shim, and only one at a time has work: a slice of about
@@ -43,8 +44,11 @@ struct Pattern {
   int rounds;  // slices of each job and instance
   double bytes_per_repetition;
 };
-constexpr Pattern kPatterns[] = {
-    {"latency", 30, 4, 60, 0}, {"bandwidth", 60, 3, 40, 16.0 * (1 << 20)}, {"allreduce", 30, 4, 60, 0}};
+constexpr Pattern kPatterns[] = {{"latency", 30, 4, 60, 0},
+                                 {"bandwidth", 60, 3, 40, 16.0 * (1 << 20)},
+                                 {"allreduce", 30, 4, 60, 0},
+                                 {"fortran_latency", 30, 4, 60, 0},
+                                 {"fortran_allreduce", 30, 4, 60, 0}};
 
 struct Outcome {
   std::vector<double> on, off;           // s per repetition
@@ -173,14 +177,14 @@ std::string report(const std::string& name, const Outcome& outcome, double bytes
   const Ratio ratio = ratio_of(outcome.ratios), control = ratio_of(outcome.controls);
   const double on = median(outcome.on), off = median(outcome.off);
   if (bytes > 0)
-    std::printf("%-10s with %.0f MB/s, without %.0f MB/s\n", name.c_str(), bytes / on / 1e6, bytes / off / 1e6);
+    std::printf("%-17s with %.0f MB/s, without %.0f MB/s\n", name.c_str(), bytes / on / 1e6, bytes / off / 1e6);
   else
-    std::printf("%-10s with %.2f us, without %.2f us\n", name.c_str(), on * 1e6, off * 1e6);
-  std::printf("%-10s time with / without    %s  goal <= %.2f: %s\n", "", text(ratio).c_str(), kGoal,
+    std::printf("%-17s with %.2f us, without %.2f us\n", name.c_str(), on * 1e6, off * 1e6);
+  std::printf("%-17s time with / without    %s  goal <= %.2f: %s\n", "", text(ratio).c_str(), kGoal,
               ratio.median <= kGoal ? "met"
               : ratio.low <= kGoal  ? "not distinguishable from it"
                                     : "missed");
-  std::printf("%-10s without / without      %s\n", "", text(control).c_str());
+  std::printf("%-17s without / without      %s\n", "", text(control).c_str());
   std::fflush(stdout);
   return std::format(
       R"({{"name": "{}", "seconds_with": {:.9f}, "seconds_without": {:.9f}, "with_to_without": {}, "without_to_without": {}}})",

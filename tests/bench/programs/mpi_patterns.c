@@ -5,6 +5,7 @@
  *       latency N     N round trips of 8 bytes between ranks 0 and 1
  *       bandwidth N   N times 16 messages of 1 MiB from rank 0 to 1, and an answer
  *       allreduce N   N sums of one double over all ranks
+ *       fortran_latency N, fortran_allreduce N   the same by the calls that a compiled Fortran program makes
  *       end
  *     Rank 0 answers each with a line: nanoseconds the N took. Between lines every rank sleeps in read(2), so
  *     that another job can be measured meanwhile. */
@@ -64,6 +65,34 @@ static void allreduce(long n) {
   if (n > 0 && sum != size * (size + 1) / 2.0) MPI_Abort(MPI_COMM_WORLD, 3);
 }
 
+void mpi_send_(const void* buffer, const MPI_Fint* count, const MPI_Fint* type, const MPI_Fint* to, const MPI_Fint* tag,
+               const MPI_Fint* comm, MPI_Fint* error);
+void mpi_recv_(void* buffer, const MPI_Fint* count, const MPI_Fint* type, const MPI_Fint* from, const MPI_Fint* tag,
+               const MPI_Fint* comm, MPI_Fint* status, MPI_Fint* error);
+void mpi_allreduce_(const void* mine, void* all, const MPI_Fint* count, const MPI_Fint* type, const MPI_Fint* op,
+                    const MPI_Fint* comm, MPI_Fint* error);
+
+static void fortran_latency(long n) {
+  const MPI_Fint count = 8, type = MPI_Type_c2f(MPI_BYTE), other = 1 - rank, tag = 1,
+                 comm = MPI_Comm_c2f(MPI_COMM_WORLD);
+  MPI_Fint error;
+  if (rank > 1) return;
+  for (long i = 0; i < n; ++i) {
+    if (rank == 0) mpi_send_(buffer, &count, &type, &other, &tag, &comm, &error);
+    mpi_recv_(buffer, &count, &type, &other, &tag, &comm, MPI_F_STATUS_IGNORE, &error);
+    if (rank == 1) mpi_send_(buffer, &count, &type, &other, &tag, &comm, &error);
+  }
+}
+
+static void fortran_allreduce(long n) {
+  const MPI_Fint count = 1, type = MPI_Type_c2f(MPI_DOUBLE), op = MPI_Op_c2f(MPI_SUM),
+                 comm = MPI_Comm_c2f(MPI_COMM_WORLD);
+  MPI_Fint error;
+  double mine = rank + 1, sum = 0;
+  for (long i = 0; i < n; ++i) mpi_allreduce_(&mine, &sum, &count, &type, &op, &comm, &error);
+  if (n > 0 && sum != size * (size + 1) / 2.0) MPI_Abort(MPI_COMM_WORLD, 3);
+}
+
 static void steps(long n) {
   for (long i = 0; i < n; ++i) {
     allreduce(1);
@@ -82,6 +111,8 @@ static void serve(FILE* orders) {
     if (!strcmp(what, "latency")) latency(n);
     if (!strcmp(what, "bandwidth")) bandwidth(n);
     if (!strcmp(what, "allreduce")) allreduce(n);
+    if (!strcmp(what, "fortran_latency")) fortran_latency(n);
+    if (!strcmp(what, "fortran_allreduce")) fortran_allreduce(n);
     const long long took = now_ns() - start;
     if (rank != 0) continue;
     printf("%lld\n", took);
