@@ -43,6 +43,8 @@ class Rescheduler {
   [[nodiscard]] double superstep_seconds() const;
 
  private:
+  static constexpr std::size_t kCompared = 10;  // supersteps on either side of a wave, at most
+
   void note_wave(const Observed& o);
   void learn_of_delay(const migrate::Wave& wave, const Observed& o);
   std::optional<Decided> decide_now(const Observed& o);

@@ -1,0 +1,159 @@
+// A rescheduling call: from what is known of nodes and ranks to a plan, and to the moves that it asks for.
+#include <algorithm>
+#include <cmath>
+#include <format>
+#include <memory>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "base/core/log.h"
+#include "operator/decide/explain.h"
+#include "operator/observe/snapshot.h"
+#include "operator/reconcile/kernel/move_memory.h"
+#include "operator/reconcile/kernel/rescheduling.h"
+#include "operator/reconcile/kernel/status.h"
+#include "operator/record/line.h"
+
+namespace bsp::reconcile {
+
+namespace {
+
+// Leaves a Set no more free slots than ranks may begin to move there, so that every planned move can be made.
+void keep_caps(std::vector<observe::NodeFacts>& nodes, const Observed& o) {
+  std::map<std::string, std::uint32_t> ranks_on, offered;  // by node; by Set, so far
+  for (const crds::RankPlace& place : o.job.status.ranks) ++ranks_on[place.node];
+  for (observe::NodeFacts& node : nodes) {
+    const auto left = moves_left(o.caps, o.elsewhere, node.set, 0, 0);
+    if (!left) return;
+    const std::uint32_t held = node.taken + ranks_on[node.name];
+    const std::uint32_t free = node.slots > held ? node.slots - held : 0;
+    std::uint32_t& given = offered[node.set];
+    const std::uint32_t kept = std::min(free, *left > given ? *left - given : 0);
+    node.taken += free - kept;
+    given += kept;
+  }
+}
+
+// Why the rank's last dump was refused. It isn't retried for a while, since each attempt pauses the whole job.
+std::string reason_to_hold(const crds::RankMigration& m, Time now) {
+  constexpr std::chrono::minutes kHold{5};
+  const std::string of_rank = std::format("rank {}: ", m.spec.rank.value);
+  const std::size_t at = m.status.message.find(of_rank + "not migratable now: ");
+  const bool went_back = m.status.phase == migrate::Phase::kRolledBack && now < m.status.completion_time + kHold;
+  return went_back && at != std::string::npos ? m.status.message.substr(at + of_rank.size()) : "";
+}
+
+// What moves may use of them.
+std::vector<observe::NodeFacts> nodes_for_moves(const Observed& o) {
+  std::vector<observe::NodeFacts> nodes = o.nodes;
+  keep_memory(nodes, o);
+  std::set<std::string_view> pods_of_ranks;
+  for (const crds::RankPlace& place : o.job.status.ranks) pods_of_ranks.insert(place.pod);
+  std::map<std::string_view, std::uint32_t> leaving;  // sources not gone yet hold their slot; by node
+  for (const auto& [name, pod] : o.pods)
+    if (!pods_of_ranks.contains(name)) ++leaving[pod.node];
+  for (auto& node : nodes)
+    if (const auto held = leaving.find(node.name); held != leaving.end()) node.taken += held->second;
+  keep_caps(nodes, o);
+  return nodes;
+}
+
+void limit_moves(decide::Params& params, std::uint32_t most) {
+  params.max_moves = params.max_moves == 0 ? most : std::min(params.max_moves, most);
+}
+
+observe::RankFacts facts_of(const crds::RankPlace& place, const observe::Collector& collector, const Observed& o) {
+  observe::RankFacts facts;
+  facts.node = place.node;
+  facts.memory_bytes =
+      static_cast<double>(std::max<std::uint64_t>(place.memory_bytes, collector.memory_bytes(place.rank.value)));
+  facts.blocked_reason = place.blocked_reason;
+  facts.partners = collector.partners(place.rank.value);
+  std::vector<std::pair<std::uint64_t, std::string>> left;  // in order: the last one is where it came from
+  for (const auto& m : o.migrations) {
+    if (m.spec.rank != place.rank) continue;
+    if (m.status.phase == migrate::Phase::kSucceeded) {
+      facts.last_move = std::max(facts.last_move, m.status.superstep.value);
+      left.emplace_back(m.status.superstep.value, m.status.source_node);
+    }
+    if (facts.blocked_reason.empty()) facts.blocked_reason = reason_to_hold(m, o.now);
+  }
+  std::ranges::stable_sort(left, {}, &std::pair<std::uint64_t, std::string>::first);
+  for (auto& [superstep, node] : left) facts.left.push_back(std::move(node));
+  return facts;
+}
+
+}  // namespace
+
+std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
+  const std::vector<observe::NodeFacts> nodes = nodes_for_moves(o);
+  decide::Params params = params_;
+  if (work_.guesses()) params.max_moves = 1;  // one rank shows whether the guess was right
+  if (o.caps.in_cluster != 0)
+    limit_moves(params, std::max(1u, o.caps.in_cluster > o.elsewhere.all ? o.caps.in_cluster - o.elsewhere.all : 0));
+  if (ranks_ > kMostMoves) limit_moves(params, kMostMoves);
+  // The epoch's Sets, in whose order reports count: a pool that joined meanwhile would shift the others.
+  const auto& sets = o.job.status.epoch->sets;
+  std::vector<observe::RankFacts> ranks;
+  for (const crds::RankPlace& place : o.job.status.ranks) ranks.push_back(facts_of(place, collector_, o));
+  decide::Snapshot snapshot =
+      observe::make_snapshot(observe::make_platform(sets, nodes, calibration_, speeds_of_cores(o)), ranks);
+  const bool mixed = work_.unit() == observe::WorkUnit::kMixed;  // the condition MixedUnits says it
+  Result<decide::Plan> plan = fail(ErrorCode::kInvalid, "instructions of some ranks and CPU time of others");
+  if (!mixed) plan = decide::make_plan(snapshot, *window_, params);
+  Decided out;
+  if (!plan) {
+    log_warning("no decision could be made", {{"error", plan.error().message}});
+    settle_work(o);
+    state_ = std::move(*window_).close(decide::next_cadence(window_->cadence(), window_->completed(), false, params_));
+    round_predictabilities(state_);
+    open_window();
+    return std::nullopt;
+  }
+  out.decision = to_decision(*plan, snapshot, o.now, window_->balance().imbalance(), o.job.spec.rescheduling.mode);
+  out.text = decide::explain(*plan, snapshot);
+  const double counted = decide::supersteps_counted(*plan);
+  double cost = 0;
+  for (const auto& move : plan->moves) cost = std::max(cost, move.cost);
+  out.predicted_gain_seconds = (plan->forecast.before - plan->forecast.after) * counted - cost;
+  if (o.job.spec.rescheduling.mode == crds::ReschedulingMode::kMigrate)
+    for (const auto& move : plan->moves)
+      out.moves.push_back({"", move.rank.value, snapshot.platform.sets[move.to_set.value].name,
+                           snapshot.platform.processor(move.to).name, move.gain_window});
+  if (!out.moves.empty()) {
+    predicted_sum_ += out.predicted_gain_seconds;
+    counted_ = std::max(1.0, counted);
+  }
+  const decide::Cadence next = plan->next;
+  if (records_)
+    out.record = std::make_shared<const std::string>(record_of(o, params, std::move(snapshot), std::move(*plan)));
+  state_ = std::move(*window_).close(next);
+  round_predictabilities(state_);
+  settle_work(o);
+  open_window();
+  return out;
+}
+
+std::map<std::string, double> Rescheduler::speeds_of_cores(const Observed& o) const {
+  std::map<std::string, std::size_t> ranks;
+  for (const crds::RankPlace& place : o.job.status.ranks) ++ranks[place.set];
+  const auto most = std::ranges::max_element(ranks, {}, [](const auto& set) { return set.second; });
+  return most == ranks.end() ? std::map<std::string, double>{} : benchmarks_.relative_to(most->first);
+}
+
+std::string Rescheduler::record_of(const Observed& o, const decide::Params& params, decide::Snapshot snapshot,
+                                   decide::Plan plan) {
+  return record::to_line({.name_space = o.job.metadata.name_space,
+                          .job = o.job.metadata.name,
+                          .uid = o.job.metadata.uid,
+                          .attempt = attempt_,
+                          .time = to_rfc3339(o.now),
+                          .params = params,
+                          .snapshot = std::move(snapshot),
+                          .state = state_,
+                          .supersteps = std::exchange(supersteps_, {}),
+                          .plan = std::move(plan)});
+}
+
+}  // namespace bsp::reconcile
