@@ -162,6 +162,7 @@ struct StayCount {
 // The last call, for people: the lists have at most kShownEntries entries; the record has all of them.
 inline constexpr std::size_t kShownEntries = 50;
 inline constexpr const char* kTakingBack = "TakingBack";  // outcome: the last wave made supersteps longer
+inline constexpr const char* kTrying = "Trying";  // outcome: one rank goes to a Set of whose speed nothing is known
 struct Decision {
   Superstep superstep;
   Time time{};
@@ -179,7 +180,7 @@ struct Decision {
   std::vector<MoveEntry> moves;
   std::vector<StayCount> stays_by_reason;  // of all ranks that stay
   std::vector<StayEntry> stays;
-  std::string outcome;  // Migrating, Advised, NothingToGain, BelowMinGain, …
+  std::string outcome;  // Migrating, Trying, Advised, NothingToGain, BelowMinGain, …
   std::string message;
 };
 

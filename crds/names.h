@@ -48,8 +48,10 @@ inline constexpr std::string_view kAnnotationMigration = "migbsp.io/migration"; 
 // On a rank's pod, by a person or a tool: the Set that the rank is to move to, or * for any other node.
 inline constexpr std::string_view kAnnotationMoveTo = "migbsp.io/move-to";
 inline constexpr std::string_view kAnnotationPodHash =
-    "migbsp.io/made-from";                                             // SHA-256 of the pod as the operator sent it
-inline constexpr std::string_view kAnnotationSpeed = "migbsp.io/cpu";  // on local nodes: fraction of a core
+    "migbsp.io/made-from";  // SHA-256 of the pod as the operator sent it
+// On nodes, by `local` or an administrator: what a rank gets there, as a fraction of a core of any one kind; the same for all
+// nodes. Without it, nodes count as equally fast until they are measured, and a Set without ranks is tried with one.
+inline constexpr std::string_view kAnnotationSpeed = "migbsp.io/cpu";
 
 // --- Finalizer on BSPJobs: their pods are gone before they are -----------------------------------------
 inline constexpr std::string_view kFinalizer = "migbsp.io/pods";

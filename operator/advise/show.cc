@@ -140,7 +140,8 @@ json rules_json(const decide::Plan& plan) {
             {"owedSeconds", r.owed},
             {"budgetSeconds", nullptr},
             {"waves", r.waves},
-            {"takesBack", r.takes_back}};
+            {"takesBack", r.takes_back},
+            {"tries", r.tries}};
   if (std::isfinite(r.budget)) j["budgetSeconds"] = r.budget;
   return j;
 }

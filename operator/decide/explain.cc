@@ -98,6 +98,11 @@ std::string describe(const Stay& stay, const Plan& plan, const Snapshot& snapsho
       if (plan.moves.empty())
         return because("the limit of moves per call excludes it, and the moves within the limit do not pay");
       return because("the limit of moves per call is used up by higher PMs");
+    case Reason::kTriedFirst:
+      if (plan.moves.empty())
+        return because(std::format("nothing is known of the speed of {}, and it is tried after a longer window", set));
+      return because(std::format("rank {} tries {} first, as nothing is known of its speed", plan.moves[0].rank.value,
+                                 set_name(snapshot, plan.moves[0].to_set)));
   }
   check(false, "every reason is described");
   return {};
@@ -110,6 +115,13 @@ std::string headline(const Plan& plan, const Snapshot& snapshot) {
     return std::format("{} takes the last wave back, since which a superstep takes {} instead of {}: {} of {} ranks",
                        call, seconds(plan.forecast.before), seconds(plan.forecast.after), plan.moves.size(),
                        snapshot.ranks.size());
+  if (plan.rules.tries) {
+    const Move& trial = plan.moves.front();
+    return std::format("{} tries {}, of whose speed nothing is known, with rank {}; if all goes well, {} {} → {}{}",
+                       call, set_name(snapshot, trial.to_set), trial.rank.value, plan.objective.name,
+                       seconds(plan.objective.before), seconds(plan.objective.after),
+                       percent(plan.objective.before, plan.objective.after));
+  }
   return std::format("{} moves {} of {} ranks, {} {} → {}{}", call, plan.moves.size(), snapshot.ranks.size(),
                      plan.objective.name, seconds(plan.objective.before), seconds(plan.objective.after),
                      percent(plan.objective.before, plan.objective.after));

@@ -47,6 +47,8 @@ struct Processor {
 struct Set {
   std::string name{};
   bool cordoned = false;  // takes no new rank
+  // Its speed is an assumption: no rank has run there, and neither a benchmark nor its nodes say it.
+  bool untried = false;
 };
 
 struct Platform {

@@ -9,6 +9,7 @@
 #include "operator/decide/means.h"
 #include "operator/decide/pm.h"
 #include "operator/decide/strategy.h"
+#include "operator/decide/untried.h"
 
 namespace bsp::decide {
 namespace {
@@ -63,12 +64,14 @@ Result<Plan> make_plan_with(const Means& means, const Snapshot& snapshot, const 
   Plan plan{.heuristic = params.heuristic, .superstep = window.completed(), .now = now};
   plan.stays = std::move(list.stays);
   strategy_for(params.heuristic).plan(c, list.entries, plan);
+  const std::uint64_t judged_over = try_with_one_rank(c, plan);
   plan.pm_list = std::move(list.entries);
   sort_by_rank(plan.stays, snapshot.ranks.size());
   const Cadence wanted = std::exchange(plan.next, {});
   plan.next = next_cadence(now, plan.superstep, params.migrates && !plan.moves.empty(), params);
   if (params.early_calls || params.heuristic == Heuristic::kAuto) set_pace(window, wanted.alpha, params, plan.next);
   if (plan.rules.takes_back) plan.next.alpha = plan.next.alpha_next = std::max(plan.next.alpha, wanted.alpha);
+  if (judged_over > 0) plan.next.alpha = plan.next.alpha_next = judged_over;
   plan.next.owed = wanted.owed;
   plan.next.wave = wanted.wave;
 

@@ -59,11 +59,12 @@ enum class Reason {
   kCooldown,          // it moved less than `cooldown` supersteps ago
   kNotMigratable,     // something keeps it where it is: Rank::not_migratable
   kMoveLimit,         // max_moves other ranks go first
+  kTriedFirst,        // one rank tries a Set first of whose speed nothing is known (untried.h)
 };
 constexpr auto names_of(Of<Reason>) {
   return std::to_array<std::string_view>({"BestSetIsOwn", "NotCandidate", "GainBelowCost", "GainBelowMinimum",
                                           "NoCapacity", "Cordoned", "CpuFeatures", "Cooldown", "NotMigratable",
-                                          "MoveLimit"});
+                                          "MoveLimit", "TriedFirst"});
 }
 
 struct Stay {
@@ -98,6 +99,7 @@ struct Rules {
   double budget = 0;        // s that the wave may cost; infinite: any
   std::uint32_t waves = 0;  // that the mapping takes; this plan is the first
   bool takes_back = false;  // the plan undoes the last wave, after which supersteps were longer
+  bool tries = false;       // any heuristic: one rank goes to a Set of whose speed nothing is known (untried.h)
 
   bool operator==(const Rules&) const = default;
 };
@@ -112,7 +114,7 @@ struct Plan {
   std::vector<Stay> stays{};       // every other rank, by rank
   Objective objective{};
   Forecast forecast{};
-  Rules rules{};   // Auto only
+  Rules rules{};   // Auto only, but `tries`
   Cadence now{};   // of the window that ends: α, D, α' …
   Cadence next{};  // … and of the next one
 };

@@ -1,7 +1,6 @@
 #include "operator/observe/snapshot.h"
 
 #include <algorithm>
-#include <set>
 
 #include "operator/decide/auto.h"
 
@@ -26,12 +25,26 @@ std::map<std::string, double> nominal_speeds(const std::vector<NodeFacts>& nodes
   return out;
 }
 
+std::set<std::string> untried_sets(const std::vector<NodeFacts>& nodes, const Calibration& calibration,
+                                   const std::map<std::string, double>& of_core) {
+  const auto nominal = nominal_speeds(nodes, of_core);
+  std::map<std::string, bool> told;  // by Set
+  for (const NodeFacts& node : nodes) told.try_emplace(node.set, true).first->second &= node.speed_told;
+  const auto measured = [&](const std::string& set) { return calibration.cpu(set, nominal).measured; };
+  const bool comparable = std::ranges::any_of(told, [&](const auto& set) { return set.second && measured(set.first); });
+  std::set<std::string> untried;
+  for (const auto& [set, is_told] : told)
+    if (!measured(set) && !of_core.contains(set) && !(is_told && comparable)) untried.insert(set);
+  return untried;
+}
+
 decide::Platform make_platform(const std::vector<std::string>& sets, const std::vector<NodeFacts>& nodes,
                                const Calibration& calibration, const std::map<std::string, double>& of_core) {
   auto origin = [](bool measured) { return measured ? decide::Origin::kMeasured : decide::Origin::kAssumed; };
   const auto nominal = nominal_speeds(nodes, of_core);
   decide::Platform platform;
-  for (const std::string& name : sets) platform.sets.push_back({.name = name, .cordoned = false});
+  const std::set<std::string> untried = untried_sets(nodes, calibration, of_core);
+  for (const std::string& name : sets) platform.sets.push_back({.name = name, .untried = untried.contains(name)});
   for (const NodeFacts& node : nodes) {
     const auto set = std::ranges::find(sets, node.set);
     if (set == sets.end()) continue;

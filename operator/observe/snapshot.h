@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct NodeFacts {
   std::uint32_t taken = 0;  // slots held by pods other than the current ranks'
   bool cordoned = false;
   std::optional<std::int64_t> memory = {};  // bytes for this job's pods; not set: unlimited
+  bool speed_told = false;                  // `speed` is what the node's annotation says, not a default
 };
 
 // The Sets of a job in their fixed order: spec.sets.names, or those found by name. Their position is
@@ -30,6 +32,11 @@ std::vector<std::string> set_names(const crds::SetsSpec& spec, const std::vector
 // `of_core`: how fast a core of each Set is, relative to one of the others (benchmarks.h); not in there: 1.
 std::map<std::string, double> nominal_speeds(const std::vector<NodeFacts>& nodes,
                                              const std::map<std::string, double>& of_core = {});
+
+// The Sets of whose speed nothing is known: none of the ranks has run there, and neither a benchmark (of_core) nor the nodes' own
+// word, if they and those of a measured Set give it, compares them with others.
+std::set<std::string> untried_sets(const std::vector<NodeFacts>& nodes, const Calibration& calibration,
+                                   const std::map<std::string, double>& of_core = {});
 
 // Leaves out nodes of other Sets. processors[i] belongs to the i-th remaining node.
 decide::Platform make_platform(const std::vector<std::string>& sets, const std::vector<NodeFacts>& nodes,

@@ -36,6 +36,7 @@ constexpr void fields_of(Of<Params>, auto&& v) {
 constexpr void fields_of(Of<Set>, auto&& v) {
   v("name", &Set::name);
   v("cordoned", &Set::cordoned, kRare);
+  v("untried", &Set::untried, kRare);
 }
 
 constexpr void fields_of(Of<Processor>, auto&& v) {
@@ -181,6 +182,7 @@ constexpr void fields_of(Of<Rules>, auto&& v) {
   v("budget", &R::budget, kRare);
   v("waves", &R::waves, kRare);
   v("takesBack", &R::takes_back, kRare);
+  v("tries", &R::tries, kRare);
 }
 
 constexpr void fields_of(Of<Plan>, auto&& v) {

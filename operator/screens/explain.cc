@@ -52,6 +52,9 @@ std::string verdict(const crds::BspJob& job, Time now) {
   const std::string call =
       std::format("the last call, after superstep {} ({} ago),", d.superstep.value, cli::age(d.time, now));
   if (d.outcome == "Migrating") return std::format("Ranks moved, because {} predicted a gain.", call);
+  if (d.outcome == crds::kTrying)
+    return std::format("One rank moved, to try a Set of whose speed nothing is known, as {} hopes for a gain there.",
+                       call);
   if (d.outcome == crds::kTakingBack)
     return std::format("Ranks went back, because supersteps were longer after the wave that {} takes back.", call);
   if (d.outcome == "Advised")

@@ -323,7 +323,7 @@ CallMade call_of(const crds::Decision& d) {
           .alpha_next = static_cast<double>(d.alpha_next),
           .d = d.d,
           .d_next = d.d_next,
-          .moves = d.outcome == "Migrating" || d.outcome == crds::kTakingBack};
+          .moves = d.outcome == "Migrating" || d.outcome == crds::kTrying || d.outcome == crds::kTakingBack};
 }
 
 CallMade call_of(const record::Call& call) {

@@ -128,7 +128,10 @@ observe::NodeFacts node_facts(const json& node, const std::string& set_label) {
   facts.name = text_at(metadata, "name");
   facts.set = text_at(part_at(metadata, "labels"), set_label);
   const std::string speed = text_at(part_at(metadata, "annotations"), names::kAnnotationSpeed);
-  if (const double value = std::strtod(speed.c_str(), nullptr); value > 0 && std::isfinite(value)) facts.speed = value;
+  if (const double value = std::strtod(speed.c_str(), nullptr); value > 0 && std::isfinite(value)) {
+    facts.speed = value;
+    facts.speed_told = true;
+  }
   facts.cordoned = flag_at(part_at(node, "spec"), "unschedulable", false);
   return facts;
 }

@@ -333,6 +333,7 @@ crds::Decision to_decision(const decide::Plan& plan, const decide::Snapshot& sna
   d.outcome = plan.moves.empty()                         ? (too_little ? "BelowMinGain" : "NothingToGain")
               : mode != crds::ReschedulingMode::kMigrate ? "Advised"
               : plan.rules.takes_back                    ? crds::kTakingBack
+              : plan.rules.tries                         ? crds::kTrying
                                                          : "Migrating";
   d.message = decide::headline(plan, snapshot);
   return d;

@@ -56,6 +56,28 @@ TEST(Snapshot, PlatformFromNodesAndCalibration) {
   EXPECT_EQ((p.Mig_origin[0, 0]), decide::Origin::kAssumed);
 }
 
+TEST(Snapshot, ASetOfWhoseSpeedNothingIsKnownIsUntried) {
+  std::vector<NodeFacts> all = nodes();
+  Calibration c;
+  SuperstepTimes measured;
+  measured.instructions = {3e9};
+  measured.compute_seconds = {1};
+  c.add_superstep(measured, {"fast"});
+  EXPECT_THAT(untried_sets(all, c), ElementsAre("other", "slow"));
+  EXPECT_THAT(untried_sets(all, c, {{"fast", 1}, {"slow", 2}}), ElementsAre("other")) << "a benchmark compares them";
+  const decide::Platform p = make_platform({"slow", "fast"}, all, c);
+  EXPECT_TRUE(p.sets[0].untried);
+  EXPECT_FALSE(p.sets[1].untried);
+
+  all[2].speed_told = true;
+  all[3].speed_told = true;
+  EXPECT_THAT(untried_sets(all, c), ElementsAre("other", "slow")) << "compared with nothing";
+  all[0].speed_told = true;
+  EXPECT_THAT(untried_sets(all, c), ElementsAre("other"));
+  all[3].speed_told = false;
+  EXPECT_THAT(untried_sets(all, c), ElementsAre("other", "slow")) << "not of all of its nodes";
+}
+
 TEST(Snapshot, RanksWithAllThatDecidesOverThem) {
   const decide::Snapshot s = make_snapshot(
       make_platform({"slow", "fast"}, nodes(), {}),

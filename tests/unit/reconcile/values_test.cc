@@ -282,12 +282,14 @@ TEST(NodeFacts, SetSpeedAndCordon) {
   EXPECT_EQ(f.name, "n");
   EXPECT_EQ(f.set, "fast");
   EXPECT_DOUBLE_EQ(f.speed, 0.25);
+  EXPECT_TRUE(f.speed_told);
   EXPECT_TRUE(f.cordoned);
   EXPECT_EQ(node_facts(node, "other").set, "");
   for (const char* speed : {"", "-1", "0", "fast"}) {
     json odd = node;
     odd["metadata"]["annotations"]["migbsp.io/cpu"] = speed;
     EXPECT_DOUBLE_EQ(node_facts(odd, "pool").speed, 1) << speed;
+    EXPECT_FALSE(node_facts(odd, "pool").speed_told) << speed;
   }
 }
 
