@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <format>
 
+#include "sim/heard.h"
 #include "sim/routes.h"
 #include "sim/supersteps.h"
 
@@ -12,7 +13,10 @@ namespace {
 class Run {
  public:
   Run(const Scenario& scenario, decide::Platform platform)
-      : s_(scenario), params_(scenario.params), ranks_(scenario.workload.ranks()) {
+      : s_(scenario),
+        params_(scenario.params),
+        ranks_(scenario.workload.ranks()),
+        heard_(ranks_, platform.sets.size()) {
     params_.migrates = s_.mode == Mode::kMigrating;
     snapshot_.platform = std::move(platform);
     snapshot_.ranks.resize(ranks_);
@@ -42,6 +46,7 @@ class Run {
         out_.makespan += done->seconds + barrier;
         for (std::uint32_t i = 0; i < ranks_; ++i) stretch.compute_seconds[i] += done->compute_seconds[i];
         if (s_.mode == Mode::kAlone) continue;
+        heard_.add(demand, out_.makespan);
         decide::MeasuredSuperstep seen = measured(Superstep{t}, demand, *done, barrier);
         if (s_.on_call) window_supersteps_.push_back(seen);
         window.add(std::move(seen));
@@ -91,6 +96,7 @@ class Run {
     const Superstep after = window.completed();
     for (std::uint32_t i = 0; i < ranks_; ++i)
       snapshot_.ranks[i].memory_bytes = s_.workload.memory_bytes({i}, after.value);
+    heard_.report(snapshot_.ranks);
     BSP_TRY(decide::Plan plan,
             s_.planner ? s_.planner(snapshot_, window, params_) : decide::make_plan(snapshot_, window, params_));
     if (s_.on_call) s_.on_call({snapshot_, state_, window_supersteps_, window, params_, plan});
@@ -115,7 +121,10 @@ class Run {
       snapshot_.ranks[move.rank.value].left.push_back(move.from);
       out_.moves.push_back({move.rank, move.from, move.to, plan.superstep});
     }
-    if (!plan.moves.empty()) longest += s_.platform.move_seconds;
+    if (!plan.moves.empty()) {
+      longest += s_.platform.move_seconds;
+      heard_.begin_epoch();
+    }
     out_.migration_seconds += longest;
     out_.makespan += longest;
   }
@@ -127,6 +136,7 @@ class Run {
   decide::State state_;                                       // at the window's start
   std::vector<decide::MeasuredSuperstep> window_supersteps_;  // only if there is an on_call
   decide::Grid<double> barrier_of_;                           // see outsiders_barrier()
+  HeardOf heard_;
   Outcome out_;
 };
 

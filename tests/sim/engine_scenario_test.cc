@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "operator/record/replay.h"
+#include "sim/heard.h"
 #include "sim/scenario.h"
 #include "tests/sim/engine_fixture.h"
 
@@ -56,6 +57,68 @@ TEST(Scenario, BalancedRanksAreCalledAtTheKnownSupersteps) {
     EXPECT_EQ(outcome->simulated, 1u);
     EXPECT_NEAR(outcome->makespan, 200, kOverRun);
   }
+}
+
+// Rank 3 hears from 2 in every superstep and from 0 in every second one.
+TEST(Scenario, CallsKnowWhomRanksHearFrom) {
+  const Platform platform = two_sets();
+  const Script workload(
+      {{.instructions = {1e9, 1e9, 1e9, 1e9}, .messages = {message(2, 3, 3000)}},
+       {.instructions = {1e9, 1e9, 1e9, 1e9}, .messages = {message(0, 3, 1000), message(2, 3, 3000)}}},
+      64);
+  const auto outcome = simulate({.platform = platform,
+                                 .workload = workload,
+                                 .mapping = on({0, 1, 2, 3}),
+                                 .params = {.heuristic = decide::Heuristic::kTop, .alpha0 = 8},
+                                 .mode = Mode::kDeciding});
+  ASSERT_TRUE(outcome) << outcome.error().message;
+  ASSERT_FALSE(outcome->calls.empty());
+  for (const Call& call : outcome->calls) {
+    EXPECT_TRUE(call.snapshot.ranks[0].partners.empty());
+    const std::vector<decide::Partner>& heard = call.snapshot.ranks[3].partners;
+    ASSERT_EQ(heard.size(), 2u);
+    EXPECT_EQ(heard[0].rank, RankId{2});
+    EXPECT_NEAR(heard[0].bytes, 3000, 1);
+    EXPECT_EQ(heard[1].rank, RankId{0});
+    EXPECT_NEAR(heard[1].bytes, 500, 250) << "a mean, in which the last superstep counts most";
+  }
+}
+
+TEST(Scenario, OnlyTheHeaviestPartnersAreNamed) {
+  HeardOf heard(20, 2);
+  Demand demand{.instructions = std::vector<double>(20, 1)};
+  for (std::uint32_t from = 1; from < 20; ++from) demand.messages.push_back(message(from, 0, 100.0 * (from / 2)));
+  demand.messages.erase(demand.messages.begin());  // of rank 1: 0 bytes
+  std::vector<decide::Rank> ranks(20);
+  heard.add(demand, 0.1);
+  heard.report(ranks);
+  ASSERT_EQ(ranks[0].partners.size(), decide::kMostPartners);
+  EXPECT_EQ(ranks[0].partners[0], (decide::Partner{.rank = {18}, .bytes = 900})) << "of equals the lower rank";
+  EXPECT_EQ(ranks[0].partners[1], (decide::Partner{.rank = {19}, .bytes = 900}));
+  EXPECT_EQ(ranks[0].partners[15].rank, RankId{5});
+
+  demand.messages = {message(7, 0, 5000)};
+  heard.add(demand, 0.2);   // superstep 2: (300 / 2 + 5000) / 1.5
+  heard.add(demand, 0.25);  // 3: not sampled
+  heard.report(ranks);
+  EXPECT_EQ(ranks[0].partners[0], (decide::Partner{.rank = {7}, .bytes = 3433}));
+  heard.begin_epoch();
+  heard.add(demand, 0.3);  // 1 of the new epoch: (5150 / 2 + 10000) / 2.75
+  heard.report(ranks);
+  EXPECT_EQ(ranks[0].partners[0], (decide::Partner{.rank = {7}, .bytes = 4572}));
+  heard.add(demand, 0.4);
+  demand.messages = {message(8, 0, 1e6)};
+  heard.add(demand, 0.5);
+  heard.report(ranks);
+  EXPECT_NE(ranks[0].partners[0].rank, RankId{8}) << "superstep 3, and the last sample is young";
+  heard.add(demand, 1.45);
+  heard.report(ranks);
+  EXPECT_EQ(ranks[0].partners[0].rank, RankId{8});
+  heard.add(demand, 1.5);  // 5
+  HeardOf many(20'001, 1);
+  many.add(demand, 2);
+  many.report(ranks);
+  EXPECT_EQ(ranks[0].partners[0].rank, RankId{8}) << "untouched: no decision uses them";
 }
 
 TEST(Scenario, NoCallFollowsTheLastSuperstep) {
