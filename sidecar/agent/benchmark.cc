@@ -18,7 +18,6 @@ namespace {
 
 constexpr std::uint32_t kSteps = 1 << 16;  // of a chain, for a unit
 constexpr std::size_t kBufferWords = (4 << 20) / sizeof(std::uint64_t);
-constexpr int kRounds = 32;                              // a unit of each kind
 constexpr std::chrono::milliseconds kLongestPause{100};  // the period of a CPU limit
 
 // Of this thread only, and allowed to any user. Not SCHED_IDLE, which may get no time at all. If it is refused, the benchmark still
@@ -134,9 +133,9 @@ void BenchmarkThread::run(const std::stop_token& stop) {
   std::array<std::uint64_t, kWorkKinds.size()> least{};  // 0: none yet
   std::uint64_t digest = 0;
   // All kinds by turns, so that each of them meets good and bad moments.
-  for (int round = 0; round < kRounds; ++round)
+  for (; rounds_ < kRounds; ++rounds_) {
     for (const WorkKind kind : kWorkKinds) {
-      if (stop.stop_requested()) return;
+      if (stop.stop_requested()) break;
       const auto begun = std::chrono::steady_clock::now();
       const std::uint64_t before = thread_cpu_ns();
       digest = benchmark->work(kind);
@@ -146,6 +145,9 @@ void BenchmarkThread::run(const std::stop_token& stop) {
       of_kind = of_kind == 0 ? cpu : std::min(of_kind, cpu);
       if (std::cmp_greater(took.count(), 2 * cpu)) pause(stop, std::min<std::chrono::nanoseconds>(took, kLongestPause));
     }
+    if (stop.stop_requested()) break;
+  }
+  if (rounds_ < kEnough) return;
   const wire::CpuBenchmark done{
       .model = model_here(), .integer_ns = least[0], .floating_ns = least[1], .memory_ns = least[2]};
   // The digest depends on all of the work, so that none of it can be left out, and is the same on every CPU that works.
@@ -153,6 +155,7 @@ void BenchmarkThread::run(const std::stop_token& stop) {
                                     {"integer_ns", done.integer_ns},
                                     {"floating_ns", done.floating_ns},
                                     {"memory_ns", done.memory_ns},
+                                    {"rounds", rounds_.load()},
                                     {"digest", digest}});
   std::scoped_lock lock(mutex_);
   result_ = done;

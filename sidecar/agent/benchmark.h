@@ -12,6 +12,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -56,16 +57,21 @@ std::string cpu_model(std::istream& cpuinfo);
 
 // Runs the benchmark once, in a thread of the lowest priority: some 20 ms of CPU time in slices of a fifth of a millisecond. After
 // a slice that was held up, by a CPU limit or a busy node, the thread pauses for as long, so that the sidecar's other threads
-// have at least half of what the limit allows.
+// have at least half of what the limit allows. So it may take longer than an epoch takes to open: then what kEnough rounds have
+// measured is the result.
 class BenchmarkThread {
  public:
+  static constexpr int kRounds = 32;  // a unit of each kind
+  static constexpr int kEnough = 6;   // of them
+
   BenchmarkThread();
   BenchmarkThread(const BenchmarkThread&) = delete;
   BenchmarkThread& operator=(const BenchmarkThread&) = delete;
-  // Gives up unless it has finished. The destructor does so too, and waits until the thread has ended: a slice at most.
+  // Ends it after the slice that runs; without a result if there were too few rounds. The destructor does so too, and waits until the thread has ended: a slice at most.
   void stop() { thread_.request_stop(); }
-  // Once it has finished.
+  // Once it has finished, or has been stopped after enough rounds.
   [[nodiscard]] std::optional<wire::CpuBenchmark> result() const;
+  [[nodiscard]] int rounds() const { return rounds_; }  // done so far
 
  private:
   void run(const std::stop_token& stop);
@@ -74,6 +80,7 @@ class BenchmarkThread {
   mutable std::mutex mutex_;
   std::condition_variable_any never_;  // only a request to stop ends a pause early
   std::optional<wire::CpuBenchmark> result_;
+  std::atomic<int> rounds_ = 0;
   std::jthread thread_;
 };
 

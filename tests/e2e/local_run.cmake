@@ -13,3 +13,5 @@ set_tests_properties(local_applications PROPERTIES LABELS e2e TIMEOUT 900 RUN_SE
 add_test(NAME failure_matrix COMMAND python3 -B ${CMAKE_CURRENT_SOURCE_DIR}/failure_matrix_test.py
          WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 set_tests_properties(failure_matrix PROPERTIES LABELS e2e TIMEOUT 1200 RUN_SERIAL TRUE)
+add_test(NAME local_benchmark COMMAND python3 -B ${CMAKE_CURRENT_SOURCE_DIR}/local_benchmark_test.py WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+set_tests_properties(local_benchmark PROPERTIES LABELS e2e TIMEOUT 600 RUN_SERIAL TRUE)
