@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
 
 namespace bsp::observe {
 
@@ -10,13 +11,13 @@ namespace {
 
 constexpr const char* kSpeed = "cpuBenchmark";
 
+}  // namespace
+
 double units_per_second(const wire::CpuBenchmark& cpu) {
   const double product =
       static_cast<double>(cpu.integer_ns) * static_cast<double>(cpu.floating_ns) * static_cast<double>(cpu.memory_ns);
   return 1e9 / std::cbrt(product);
 }
-
-}  // namespace
 
 Benchmarks Benchmarks::from_status(const std::vector<crds::CalibrationEntry>& values) {
   Benchmarks b;
@@ -33,7 +34,7 @@ std::vector<crds::CalibrationEntry> Benchmarks::to_status() const {
   return out;
 }
 
-void Benchmarks::update(const std::vector<PodBenchmark>& pods) {
+void Benchmarks::update(const std::vector<PodBenchmark>& pods, const std::vector<NodeFacts>& nodes) {
   // A node of another CPU under the same name is another node.
   struct Machine {
     std::string_view set, node, model;
@@ -49,14 +50,21 @@ void Benchmarks::update(const std::vector<PodBenchmark>& pods) {
     it->second.memory_ns = std::min(it->second.memory_ns, pod.cpu->memory_ns);
   }
   std::map<std::string_view, std::vector<double>> by_set;
-  for (const auto& [machine, cpu] : machines) by_set[machine.set].push_back(units_per_second(cpu));
+  std::set<std::string_view> reported;
+  for (const auto& [machine, cpu] : machines) {
+    by_set[machine.set].push_back(units_per_second(cpu));
+    reported.insert(machine.node);
+  }
+  for (const NodeFacts& node : nodes)
+    if (node.benchmark && !node.set.empty() && !reported.contains(node.name))
+      by_set[node.set].push_back(*node.benchmark);
   for (auto& [set, speeds] : by_set) {
     const auto middle = speeds.begin() + static_cast<std::ptrdiff_t>(speeds.size() / 2);
     std::ranges::nth_element(speeds, middle);
-    const auto nodes = static_cast<std::uint32_t>(speeds.size());
+    const auto count = static_cast<std::uint32_t>(speeds.size());
     Estimate& known = speeds_[std::string(set)];
     const bool changed = known.samples > 0 && std::abs(std::log(*middle / known.value)) > Calibration::kApart;
-    if (nodes > known.samples || (changed && 2 * nodes >= known.samples)) known = {*middle, nodes};
+    if (count > known.samples || (changed && 2 * count >= known.samples)) known = {*middle, count};
   }
 }
 

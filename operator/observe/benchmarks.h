@@ -20,6 +20,7 @@
 #include "crds/bspjob.h"
 #include "crds/wire.h"
 #include "operator/observe/calibration.h"
+#include "operator/observe/snapshot.h"
 
 namespace bsp::observe {
 
@@ -28,12 +29,16 @@ struct PodBenchmark {
   const wire::CpuBenchmark* cpu = nullptr;
 };
 
+// By the formula above.
+double units_per_second(const wire::CpuBenchmark& cpu);
+
 class Benchmarks {
  public:
   static Benchmarks from_status(const std::vector<crds::CalibrationEntry>& values);
   [[nodiscard]] std::vector<crds::CalibrationEntry> to_status() const;
 
-  void update(const std::vector<PodBenchmark>& pods);
+  // `nodes`: what is known of them without their pods (NodeFacts::benchmark).
+  void update(const std::vector<PodBenchmark>& pods, const std::vector<NodeFacts>& nodes = {});
   // Units of work per second of CPU time, and the number of nodes that this rests on.
   [[nodiscard]] const std::map<std::string, Estimate>& speeds() const { return speeds_; }
   // The speeds of all Sets that have one, relative to `set`; those within kApart count as equal, because a benchmark is no more

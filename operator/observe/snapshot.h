@@ -24,6 +24,8 @@ struct NodeFacts {
   bool cordoned = false;
   std::optional<std::int64_t> memory = {};  // bytes for this job's pods; not set: unlimited
   bool speed_told = false;                  // `speed` is what the node's annotation says, not a default
+  std::string uid = {};                     // of the Node object: a node made anew has another one
+  std::optional<double> benchmark = {};  // units/s (benchmarks.h), of this job's pods or earlier ones of its namespace
 };
 
 // The Sets of a job in their fixed order: spec.sets.names, or those found by name. Their position is

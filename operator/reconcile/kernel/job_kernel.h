@@ -77,13 +77,12 @@ struct JobKernel {
   };
 
   bool rebuild();  // false: the job starts from its beginning
-  std::string mapped() const;
+  std::string mapped();
   // The start's PodGroup is there; else it is being made, or the job waits for it.
   bool has_pod_group();
   void keep_pod_group();  // for the pods that wait in it
   // Of a start that waits for room by itself.
-  Result<std::vector<ProcessorId>> map_beyond_room(const std::vector<std::string>& sets,
-                                                   const observe::Calibration& calibration) const;
+  Result<std::vector<ProcessorId>> map_beyond_room() const;
   void wait_for_capacity(const char* reason, const std::string& why);
   // Why the job can't have all its slots now and will have them: others hold them, or start first. "": it need not wait.
   std::string waits_for_slots(const std::vector<std::string>& sets, bool mapped) const;

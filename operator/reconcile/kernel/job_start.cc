@@ -8,6 +8,7 @@
 #include "operator/reconcile/kernel/job_kernel.h"
 #include "operator/reconcile/kernel/placement.h"
 #include "operator/reconcile/kernel/rebuild.h"
+#include "operator/reconcile/kernel/start_platform.h"
 #include "operator/reconcile/kernel/status.h"
 
 namespace bsp::reconcile {
@@ -30,10 +31,9 @@ void JobKernel::pending() {
                    std::format("spec.sets.names: no node belongs to Set {} (label {})", name, o.job.spec.sets.label));
   const bool by_scheduler = starts_by_scheduler(o);
   if (by_scheduler && !has_pod_group()) return;
-  const auto calibration = observe::Calibration::from_status(status().calibration);
-  const decide::Platform platform = observe::make_platform(sets, o.nodes, calibration);
+  const decide::Platform platform = platform_at_start(o, o.nodes);
   auto mapping = decide::initial_mapping(o.job.spec.initial_mapping, o.job.spec.ranks, platform);
-  if (!mapping && by_scheduler) mapping = map_beyond_room(sets, calibration);
+  if (!mapping && by_scheduler) mapping = map_beyond_room();
   if (o.capacity_may_come) {
     if (const std::string why = by_scheduler ? "" : waits_for_slots(sets, mapping.has_value()); !why.empty())
       return wait_for_capacity(kWaitingForSlots, why);
@@ -77,12 +77,10 @@ bool JobKernel::has_pod_group() {
 
 // The ranks go where there is room without other BSPJobs, or else where they may go at all: an end, a preemption or an autoscaler
 // makes room there, of which only the scheduler knows.
-Result<std::vector<ProcessorId>> JobKernel::map_beyond_room(const std::vector<std::string>& sets,
-                                                            const observe::Calibration& calibration) const {
+Result<std::vector<ProcessorId>> JobKernel::map_beyond_room() const {
   std::vector<observe::NodeFacts> nodes = nodes_without_jobs(o);
   const auto map = [&] {
-    return decide::initial_mapping(o.job.spec.initial_mapping, o.job.spec.ranks,
-                                   observe::make_platform(sets, nodes, calibration));
+    return decide::initial_mapping(o.job.spec.initial_mapping, o.job.spec.ranks, platform_at_start(o, nodes));
   };
   if (auto mapping = map()) return mapping;
   for (observe::NodeFacts& node : nodes) node.slots = 0;  // no limit
@@ -169,10 +167,12 @@ void JobKernel::place_all(const std::vector<ProcessorId>& mapping, const decide:
   }
 }
 
-std::string JobKernel::mapped() const {
+std::string JobKernel::mapped() {
   const std::uint32_t ranks = o.job.spec.ranks;
-  return std::format("{} {} mapped {}", ranks, ranks == 1 ? "rank is" : "ranks are",
-                     crds::to_string(o.job.spec.initial_mapping));
+  const std::string by_speed = order_by_speed(o.job.spec, status().ranks);
+  return std::format("{} {} mapped {}{}", ranks, ranks == 1 ? "rank is" : "ranks are",
+                     crds::to_string(o.job.spec.initial_mapping),
+                     by_speed.empty() ? "" : ", the fastest Set first: " + by_speed);
 }
 
 void JobKernel::starting() {

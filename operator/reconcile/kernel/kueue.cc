@@ -9,6 +9,7 @@
 #include "crds/names.h"
 #include "operator/decide/mapping.h"
 #include "operator/reconcile/kernel/observed.h"
+#include "operator/reconcile/kernel/start_platform.h"
 #include "operator/reconcile/kernel/status.h"
 
 namespace bsp::reconcile {
@@ -48,8 +49,7 @@ void turn(json& status, const Observed& o, const char* type, bool on, const std:
 // By Set: the ranks that the initial mapping starts there if the nodes are free, as they are for whom Kueue admits.
 std::map<std::string, std::uint32_t> ranks_by_set(const Observed& o) {
   const auto sets = observe::set_names(o.job.spec.sets, o.nodes);
-  const auto platform =
-      observe::make_platform(sets, nodes_without_jobs(o), observe::Calibration::from_status(o.job.status.calibration));
+  const auto platform = platform_at_start(o, nodes_without_jobs(o));
   std::map<std::string, std::uint32_t> ranks;
   if (const auto mapping = decide::initial_mapping(o.job.spec.initial_mapping, o.job.spec.ranks, platform)) {
     for (const ProcessorId processor : *mapping) ++ranks[platform.sets[platform.processor(processor).set.value].name];

@@ -126,6 +126,7 @@ observe::NodeFacts node_facts(const json& node, const std::string& set_label) {
   observe::NodeFacts facts;
   const json& metadata = part_at(node, "metadata");
   facts.name = text_at(metadata, "name");
+  facts.uid = text_at(metadata, "uid");
   facts.set = text_at(part_at(metadata, "labels"), set_label);
   const std::string speed = text_at(part_at(metadata, "annotations"), names::kAnnotationSpeed);
   if (const double value = std::strtod(speed.c_str(), nullptr); value > 0 && std::isfinite(value)) {

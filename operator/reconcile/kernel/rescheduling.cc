@@ -176,7 +176,7 @@ std::optional<Decided> Rescheduler::advance(const Observed& o) {
 void Rescheduler::settle_work(const Observed& o) {
   std::vector<std::string> set_of_rank;
   for (const crds::RankPlace& place : o.job.status.ranks) set_of_rank.push_back(place.set);
-  benchmarks_.update(pod_benchmarks(o));
+  benchmarks_.update(pod_benchmarks(o), o.nodes);
   for (const auto& [set, ratio] : work_.settle(set_of_rank, benchmarks_)) calibration_.rescale(set, ratio);
 }
 

@@ -157,8 +157,8 @@ Duration Shell::reconcile(const std::string& key, bool& gone) {
     auto& place = jobs_[key];
     if (!place)
       place =
-          std::make_shared<JobShell>(ShellParts{client_, *cache_, node_views_, usage_, *reservations_, waiting_jobs_,
-                                                authority_, sidecar_thread_, *chores_, options_},
+          std::make_shared<JobShell>(ShellParts{client_, *cache_, node_views_, node_benchmarks_, usage_, *reservations_,
+                                                waiting_jobs_, authority_, sidecar_thread_, *chores_, options_},
                                      JobRef{at, kube::metadata_text(*object, "uid")}, [this, key] { queue_.add(key); });
     job = place;
   }

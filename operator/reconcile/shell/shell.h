@@ -26,6 +26,7 @@
 #include "operator/reconcile/shell/chores.h"
 #include "operator/reconcile/shell/links/links.h"
 #include "operator/reconcile/shell/metrics.h"
+#include "operator/reconcile/shell/node_benchmarks.h"
 #include "operator/reconcile/shell/nodes.h"
 #include "operator/reconcile/shell/objects.h"
 #include "operator/reconcile/shell/shell_options.h"
@@ -58,6 +59,7 @@ class Shell {
   const ShellOptions options_;
   kube::Workqueue queue_;  // of job_key()s; urgent where a wave is under way: ranks may stand still
   NodeViews node_views_;
+  NodeBenchmarks node_benchmarks_;
   NodeUsage usage_;
   std::unique_ptr<ReservationStore> reservations_;
   WaitingJobs waiting_jobs_;

@@ -37,6 +37,7 @@ void Follower::add_history(Observed& o) {
   const bool runs = ranks_run(o.job.status);
   pods_.add_refused(o);
   o.pod_group = pod_group_.known();
+  benchmarks_.share(o);
   progress_.fill(o);
   if (runs) o.superstep_seconds = advisor_.superstep_seconds();
   clocks_.fill(o);

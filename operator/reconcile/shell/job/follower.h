@@ -17,6 +17,7 @@ class Follower {
   Follower(const JobParts& parts, PodKeeper& pods, const PodGroupKeeper& pod_group, Advisor& advisor)
       : job_ref_(parts.job),
         sidecar_thread_(parts.shell.sidecar_thread),
+        benchmarks_(parts.shell.benchmarks),
         pods_(pods),
         pod_group_(pod_group),
         advisor_(advisor),
@@ -34,6 +35,7 @@ class Follower {
 
   const JobRef job_ref_;
   SidecarThread& sidecar_thread_;
+  NodeBenchmarks& benchmarks_;
   PodKeeper& pods_;
   const PodGroupKeeper& pod_group_;
   const Advisor& advisor_;

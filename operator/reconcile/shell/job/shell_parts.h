@@ -7,6 +7,7 @@
 #include "operator/reconcile/shell/authority.h"
 #include "operator/reconcile/shell/chores.h"
 #include "operator/reconcile/shell/links/links.h"
+#include "operator/reconcile/shell/node_benchmarks.h"
 #include "operator/reconcile/shell/nodes.h"
 #include "operator/reconcile/shell/shell_options.h"
 #include "operator/reconcile/shell/waiting_jobs.h"
@@ -17,6 +18,7 @@ struct ShellParts {
   kube::Client& client;
   kube::Cache& cache;
   NodeViews& nodes;
+  NodeBenchmarks& benchmarks;
   const NodeUsage& usage;
   ReservationStore& reservations;
   const WaitingJobs& waiting_jobs;

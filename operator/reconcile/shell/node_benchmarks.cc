@@ -1,0 +1,37 @@
+#include "operator/reconcile/shell/node_benchmarks.h"
+
+#include <algorithm>
+
+#include "operator/observe/benchmarks.h"
+
+namespace bsp::reconcile {
+
+void NodeBenchmarks::share(Observed& o) {
+  const std::lock_guard lock(mutex_);
+  if (of_namespace_.size() > kMostNamespaces) of_namespace_.clear();
+  auto& machines = of_namespace_[o.job.metadata.name_space];
+  if (machines.size() > o.nodes.size() + kMostGone) machines.clear();
+  std::map<std::string_view, observe::NodeFacts*> nodes;
+  for (observe::NodeFacts& node : o.nodes) nodes[node.name] = &node;
+  for (const auto& [pod, s] : o.sidecars) {
+    const auto facts = o.pods.find(pod);
+    if (facts == o.pods.end() || !s.status || !s.status->cpu || !wire::is_plausible(*s.status->cpu)) continue;
+    const auto node = nodes.find(facts->second.node);
+    if (node == nodes.end()) continue;
+    const wire::CpuBenchmark& cpu = *s.status->cpu;
+    Machine& machine = machines[node->second->name];
+    if (machine.uid != node->second->uid || machine.cpu.model != cpu.model) {
+      machine = {.uid = node->second->uid, .cpu = cpu};
+    } else {
+      machine.cpu.integer_ns = std::min(machine.cpu.integer_ns, cpu.integer_ns);
+      machine.cpu.floating_ns = std::min(machine.cpu.floating_ns, cpu.floating_ns);
+      machine.cpu.memory_ns = std::min(machine.cpu.memory_ns, cpu.memory_ns);
+    }
+    machine.speed = observe::units_per_second(machine.cpu);
+  }
+  for (observe::NodeFacts& node : o.nodes)
+    if (const auto known = machines.find(node.name); known != machines.end() && known->second.uid == node.uid)
+      node.benchmark = known->second.speed;
+}
+
+}  // namespace bsp::reconcile
