@@ -1,0 +1,98 @@
+// Auto's search: the mapping that makes the rest of the job shortest (F in auto.h), and what it costs to get there.
+//
+//   follow_bottleneck   Bottleneck's answer for H supersteps
+//   settle              mappings within a limit on Time, from the least one up (settle.h)
+//   bring_together      from the best so far, and from where all are, those together who talk (partners.h)
+//
+// Whatever they find is weighed alike: as the waves that lead there, each with its pause (waves.h), and the supersteps
+// that remain. A mapping counts if it makes the superstep shorter, sends no rank back, and can be afforded.
+#pragma once
+
+#include <limits>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "operator/decide/fast/comm_of.h"
+#include "operator/decide/partners.h"
+#include "operator/decide/strategy.h"
+#include "operator/decide/waves.h"
+
+namespace bsp::decide {
+
+struct Candidate {
+  double F = 0;          // s
+  double superstep = 0;  // when all waves are over, s
+  Waves waves{};
+};
+
+class AutoSearch {
+ public:
+  // `c` has to outlive this.
+  AutoSearch(const Case& c, double H);
+
+  // What a wave may cost by kRisk, s; unlimited if this isn't called.
+  void afford(double budget) { budget_ = budget; }
+
+  // `list`: the PM list.
+  void run(std::span<const PmEntry> list);
+
+  // Who makes the superstep shorter by less than what noise lets one see stays, all of them together: `slack`, s.
+  void leave_out(double slack);
+
+  // After how many supersteps a mapping that was found will be worth its price, and can be paid for: infinite if none.
+  // `sure`: what counts as a gain on the mapping that is chosen.
+  [[nodiscard]] double next_pays(const Candidate& chosen, double sure) const;
+
+  [[nodiscard]] const Candidate& best() const { return best_; }
+  [[nodiscard]] Candidate without_moves() const { return {.F = H_ * now(), .superstep = now()}; }
+
+  // A superstep where all ranks are, s; and under a mapping.
+  [[nodiscard]] double now() const { return now_.first + now_.second; }
+  [[nodiscard]] double superstep_of(std::span<const ProcessorId> on) const;
+  // Comm(i,j), if only i moves, s.
+  [[nodiscard]] double comm_in(RankId i, SetId j) const {
+    return j == c_.columns.own[i.value] ? here_[i.value] : comm_of_(i, j);
+  }
+
+ private:
+  static constexpr int kBisections = 12;
+  static constexpr double kClose = 0.002;
+
+  // A mapping that was found.
+  struct Known {
+    double price;      // F − H · superstep, s
+    double superstep;  // s
+    double risk;       // s
+  };
+
+  [[nodiscard]] std::pair<double, double> superstep(std::span<const ProcessorId> on) const;
+  [[nodiscard]] double max_comm(std::span<const ProcessorId> on) const;
+  [[nodiscard]] double comm_with_partners(std::span<const ProcessorId> on) const;
+  [[nodiscard]] bool has_slot(std::span<const ProcessorId> mapping, ProcessorId p) const;
+  [[nodiscard]] bool small() const;
+  [[nodiscard]] bool goes_back(std::span<const ProcessorId> mapping) const;
+
+  void consider(std::span<const ProcessorId> mapping);
+  [[nodiscard]] double affordable(double target) const;
+  [[nodiscard]] double at_risk(const Waves& waves) const;
+
+  void follow_bottleneck(std::span<const PmEntry> list);
+  void settle();
+  void bring_together();
+
+  const Case& c_;
+  double H_;
+  std::span<const double> I_;
+  CommOf comm_of_;
+  std::vector<double> here_;  // Comm(i, own Set) by rank
+  Alike alike_;
+  std::optional<Heard> heard_{};     // of few ranks
+  std::pair<double, double> now_{};  // max Time, max Comm
+  Candidate best_;
+  double budget_ = std::numeric_limits<double>::infinity();
+  std::vector<Known> known_;
+};
+
+}  // namespace bsp::decide
