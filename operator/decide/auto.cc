@@ -9,6 +9,7 @@
 
 #include "operator/decide/adaptation.h"
 #include "operator/decide/auto_search.h"
+#include "operator/decide/links.h"
 #include "operator/decide/pf.h"
 #include "operator/decide/take_back.h"
 
@@ -55,8 +56,7 @@ bool take_back(const Case& c, const AutoSearch& search, double H, double sure, s
   if (!back || search.superstep_of(*back) > c.wave.model * (1 + std::max(sure, TakeBack::kLeast))) return false;
   Plan undo;
   add_wave(c, search, H, *back, undo);
-  double pause = 0;
-  for (const Move& move : undo.moves) pause = std::max(pause, move.cost);
+  const double pause = pause_of(c.snapshot, c.columns, c.columns.on, *back);
   undo.objective = {.name = plan.objective.name, .before = H * c.seconds.mean, .after = H * c.wave.before + pause};
   if (!(undo.objective.after < undo.objective.before)) return false;
   plan.moves = std::move(undo.moves);

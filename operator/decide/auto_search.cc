@@ -83,11 +83,12 @@ double AutoSearch::max_comm(std::span<const ProcessorId> on) const {
   return comm;
 }
 
-// What a rank receives, it receives one after the other.
+// What a rank receives, it receives one after the other; a shared link carries what all of them receive.
 double AutoSearch::comm_with_partners(std::span<const ProcessorId> on) const {
   std::vector<double> seconds;
   heard_->seconds(on, seconds);
-  return seconds.empty() ? 0 : std::max(0.0, std::ranges::max(seconds));
+  const double link = heard_->busiest_link(on).seconds;
+  return seconds.empty() ? link : std::max(link, std::ranges::max(seconds));
 }
 
 bool AutoSearch::has_slot(std::span<const ProcessorId> mapping, ProcessorId p) const {

@@ -73,6 +73,15 @@ Result<void> validate_costs(const Snapshot& snapshot) {
   };
   if (!same_shape(platform.T_origin, platform.T) || !same_shape(platform.Mig_origin, platform.Mig))
     return fail(ErrorCode::kInvalid, "the origins of T or Mig do not have the shape of T or Mig");
+  if (const Grid<double>& C = platform.capacity; !C.empty()) {
+    if (C.rows() != sets || C.cols() != sets)
+      return fail(ErrorCode::kInvalid,
+                  std::format("capacity is {}x{}, but there are {} Sets", C.rows(), C.cols(), sets));
+    for (std::size_t a = 0; a < sets; ++a)
+      if (!std::ranges::all_of(C.row(a), is_cost))
+        return fail(ErrorCode::kInvalid,
+                    std::format("capacity from Set {} has a negative or infinite entry", platform.sets[a].name));
+  }
   return {};
 }
 

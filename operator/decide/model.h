@@ -59,6 +59,9 @@ struct Platform {
   Grid<double> Mig{};                   // Mig[i, j], s, fixed cost of moving rank i to Set j;
                                         // one row: the same for every rank
   Grid<Origin> Mig_origin{};            // same shape, or empty: all assumed
+  // [a, b], bytes/s from Set a to Set b, of all ranks together; 0: not seen to be a limit. Empty: none was. Read by Auto
+  // alone (links.h).
+  Grid<double> capacity{};
 
   [[nodiscard]] const Processor& processor(ProcessorId p) const { return processors[p.value]; }
   [[nodiscard]] std::span<const double> Mig_row(RankId i) const { return Mig.row(Mig.rows() == 1 ? 0 : i.value); }

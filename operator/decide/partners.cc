@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
+#include <utility>
 
 #include "operator/decide/grid.h"
 #include "operator/decide/pm.h"
@@ -12,6 +14,7 @@ namespace {
 constexpr double kCrowd = 0.01;       // of a maximum: what those count that are nearly as late
 constexpr double kStep = 1 - 1e-7;    // a step is a step if J gets lower by this factor
 constexpr std::size_t kHeaviest = 3;  // partners of the rank that receives longest
+constexpr std::size_t kCrossing = 8;  // pairs of ranks whose messages cross the link that takes longest
 
 // The largest, and how crowded it is there.
 double with_crowd(std::span<const double> values, auto seconds_of) {
@@ -52,10 +55,10 @@ Heard::Heard(const Case& c) : c_(c), rest_(c.metrics.last.recv_bytes) {
   first_.push_back(partners_.size());
 }
 
-void Heard::seconds(std::span<const ProcessorId> on, std::vector<double>& by_rank) const {
+// [k, m]: what part of the ranks that were in Set k at the call is in Set m.
+Grid<double> Heard::shares(std::span<const ProcessorId> on) const {
   const std::size_t sets = c_.columns.sets;
-  const Grid<double>& T = c_.snapshot.platform.T;
-  Grid<double> went(sets, sets), per_byte(sets, sets);
+  Grid<double> went(sets, sets);
   std::vector<double> were(sets, 0);
   for (std::uint32_t i = 0; i < on.size(); ++i) {
     const std::uint32_t k = c_.columns.own[i].value;
@@ -63,8 +66,18 @@ void Heard::seconds(std::span<const ProcessorId> on, std::vector<double>& by_ran
     went[k, c_.columns.set[on[i].value].value] += 1;
   }
   for (std::size_t k = 0; k < sets; ++k)
+    for (std::size_t m = 0; m < sets; ++m) went[k, m] = were[k] > 0 ? went[k, m] / were[k] : (k == m ? 1.0 : 0.0);
+  return went;
+}
+
+void Heard::seconds(std::span<const ProcessorId> on, std::vector<double>& by_rank) const {
+  const std::size_t sets = c_.columns.sets;
+  const Grid<double>& T = c_.snapshot.platform.T;
+  const Grid<double> parts = shares(on);
+  Grid<double> per_byte(sets, sets);
+  for (std::size_t k = 0; k < sets; ++k)
     for (std::size_t m = 0; m < sets; ++m) {
-      const double part = were[k] > 0 ? went[k, m] / were[k] : (k == m ? 1.0 : 0.0);
+      const double part = parts[k, m];
       if (part == 0) continue;
       for (std::size_t j = 0; j < sets; ++j) per_byte[k, j] += part * T[m, j];
     }
@@ -80,10 +93,26 @@ void Heard::seconds(std::span<const ProcessorId> on, std::vector<double>& by_ran
   }
 }
 
+Links::Busiest Heard::busiest_link(std::span<const ProcessorId> on) const {
+  Links links(c_.snapshot.platform.capacity);
+  if (!links.limited()) return {};
+  const Grid<double> parts = shares(on);
+  const auto set_of = [&](std::uint32_t i) { return c_.columns.set[on[i].value].value; };
+  for (std::uint32_t i = 0; i < on.size(); ++i) {
+    const auto row = rest_.row(i);
+    const auto columns = rest_.pattern().columns(i);
+    for (std::size_t n = 0; n < row.size(); ++n)
+      for (std::uint32_t m = 0; m < parts.cols(); ++m) links.add(m, set_of(i), row[n] * parts[columns[n], m]);
+    for (const Partner& k : partners(i)) links.add(set_of(k.rank.value), set_of(i), k.bytes);
+  }
+  return links.busiest();
+}
+
 std::int64_t Heard::work() const {
-  const std::size_t sets = c_.columns.sets;
-  return static_cast<std::int64_t>(3 * c_.columns.on.size() + rest_.pattern().size() + partners_.size() +
-                                   2 * sets * sets);
+  const std::size_t sets = c_.columns.sets, named = rest_.pattern().size();
+  const std::size_t of_links =
+      c_.snapshot.platform.capacity.empty() ? 0 : c_.columns.on.size() + named * sets + partners_.size();
+  return static_cast<std::int64_t>(3 * c_.columns.on.size() + named + partners_.size() + 2 * sets * sets + of_links);
 }
 
 Together::Together(const Case& c, std::span<const double> I, const Heard& heard, double H, double mu)
@@ -140,11 +169,11 @@ ProcessorId Together::soonest(std::uint32_t i, std::uint32_t j, ProcessorId take
 double Together::J() {
   work_ -= of_one_;
   heard_.seconds(on_, comm_);
-  double pause = 0;
-  for (std::uint32_t i = 0; i < on_.size(); ++i)
-    if (on_[i] != c_.columns.on[i]) pause = std::max(pause, mem(i, on_[i]));
+  link_ = heard_.busiest_link(on_);
+  const double pause = pause_of(c_.snapshot, c_.columns, c_.columns.on, on_);
   const double time = with_crowd(load_, [&](std::size_t p) { return load_[p] / c_.columns.available[p]; });
-  return H_ * (time + with_crowd(comm_, [&](std::size_t i) { return comm_[i]; })) + pause;
+  const double comm = with_crowd(comm_, [&](std::size_t i) { return comm_[i]; });
+  return H_ * (time + std::max(comm, link_.seconds)) + pause;
 }
 
 // Makes the change, weighs it, and unmakes it.
@@ -162,6 +191,41 @@ void Together::consider(const Change& change) {
   put(change.rank, from);
 }
 
+// Who hears from whom: of the rank that receives longest and its partners elsewhere, those whose messages take longest; of
+// a link that takes longer, those who send most over it.
+std::vector<std::pair<std::uint32_t, std::uint32_t>> Together::pairs_to_bring_together() const {
+  const auto set_of = [&](std::uint32_t i) { return c_.columns.set[on_[i].value].value; };
+  std::vector<std::tuple<double, std::uint32_t, std::uint32_t>> heaviest;
+  const bool by_link = link_.seconds > std::ranges::max(comm_);
+  if (by_link) {
+    for (std::uint32_t i = 0; i < on_.size(); ++i)
+      for (const Partner& k : heard_.partners(i))
+        if (set_of(k.rank.value) == link_.from && set_of(i) == link_.to)
+          heaviest.emplace_back(-k.bytes, i, k.rank.value);
+  } else {
+    const auto longest = static_cast<std::uint32_t>(std::ranges::max_element(comm_) - comm_.begin());
+    for (const Partner& k : heard_.partners(longest))
+      if (const std::uint32_t a = set_of(k.rank.value), j = set_of(longest); a != j)
+        heaviest.emplace_back(-k.bytes * c_.snapshot.platform.T[a, j], longest, k.rank.value);
+  }
+  std::ranges::sort(heaviest);
+  heaviest.resize(std::min(heaviest.size(), by_link ? kCrossing : kHeaviest));
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs;
+  for (const auto& [weight, i, k] : heaviest) pairs.emplace_back(i, k);
+  return pairs;
+}
+
+// To the soonest two free slots of each Set.
+void Together::go_together(std::uint32_t i, std::uint32_t k) {
+  if (!movable_[i] || !movable_[k]) return;
+  for (std::uint32_t j = 0; j < c_.columns.sets; ++j) {
+    const ProcessorId p = soonest(i, j, {kNone});
+    if (p.value == kNone) continue;
+    const ProcessorId q = soonest(k, j, c_.columns.slots[p.value] > held_[p.value] + 1 ? ProcessorId{kNone} : p);
+    if (q.value != kNone) consider({i, p, k, q});
+  }
+}
+
 void Together::consider_changes() {
   const auto seconds_of = [&](std::uint32_t p) { return load_[p] / c_.columns.available[p]; };
   std::uint32_t longest = 0, slowest = 0;
@@ -169,33 +233,21 @@ void Together::consider_changes() {
     if (comm_[i] > comm_[longest]) longest = i;
   for (std::uint32_t p = 1; p < load_.size(); ++p)
     if (seconds_of(p) > seconds_of(slowest)) slowest = p;
-  const auto set_of = [&](std::uint32_t i) { return c_.columns.set[on_[i].value].value; };
-
-  std::vector<std::pair<double, std::uint32_t>> heaviest;  // partners elsewhere, by what their messages take
-  for (const Partner& k : heard_.partners(longest))
-    if (set_of(k.rank.value) != set_of(longest))
-      heaviest.emplace_back(-k.bytes * c_.snapshot.platform.T[set_of(k.rank.value), set_of(longest)], k.rank.value);
-  std::ranges::sort(heaviest);
-  if (heaviest.size() > kHeaviest) heaviest.resize(kHeaviest);
+  const std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs = pairs_to_bring_together();
 
   std::vector<std::uint32_t> movers{longest};
-  for (const auto& [seconds, k] : heaviest) movers.push_back(k);
+  const auto add = [&](std::uint32_t i) {
+    if (!std::ranges::contains(movers, i)) movers.push_back(i);
+  };
+  for (const auto& [i, k] : pairs) add(i), add(k);
   for (std::uint32_t i = 0; i < on_.size(); ++i)
-    if (on_[i].value == slowest && !std::ranges::contains(movers, i)) movers.push_back(i);
+    if (on_[i].value == slowest) add(i);
   std::erase_if(movers, [&](std::uint32_t i) { return movable_[i] == 0; });
 
-  const std::size_t sets = c_.columns.sets;
   for (const std::uint32_t i : movers)
-    for (std::uint32_t j = 0; j < sets; ++j)
+    for (std::uint32_t j = 0; j < c_.columns.sets; ++j)
       if (const ProcessorId p = soonest(i, j, {kNone}); p.value != kNone) consider({i, p, kNone, {}});
-  if (movable_[longest])
-    for (const auto& [seconds, k] : heaviest)
-      for (std::uint32_t j = 0; movable_[k] && j < sets; ++j) {
-        const ProcessorId p = soonest(longest, j, {kNone});
-        if (p.value == kNone) continue;
-        const ProcessorId q = soonest(k, j, c_.columns.slots[p.value] > held_[p.value] + 1 ? ProcessorId{kNone} : p);
-        if (q.value != kNone) consider({longest, p, k, q});
-      }
+  for (const auto& [i, k] : pairs) go_together(i, k);
   for (const std::uint32_t i : movers)
     for (std::uint32_t k = 0; k < on_.size(); ++k) {
       if (k == i || on_[k] == on_[i] || !may_be_on(k, on_[i]) || !may_be_on(i, on_[k])) continue;

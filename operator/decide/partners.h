@@ -6,6 +6,8 @@
 //   b(i,k)  bytes from partner k; together no more than B(i,j), what i received from the Set j that they are in at the call
 //   r(i,j)  the rest: B(i,j) less what partners in j have sent
 //
+// And what a link takes that was seen to be shared (links.h): from all ranks together.
+//
 // What was received from each Set is measured in the window; partners only say how it is divided among that Set's ranks.
 // So whatever a rank claims of its partners, no more bytes are charged than it received. Of the rest only the Set is
 // known: if part of that Set's ranks move, it may come from any of them.
@@ -14,8 +16,10 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "operator/decide/links.h"
 #include "operator/decide/strategy.h"
 
 namespace bsp::decide {
@@ -30,15 +34,19 @@ class Heard {
   [[nodiscard]] bool knows_partners() const { return !partners_.empty(); }
   // Comm(i) by rank, s.
   void seconds(std::span<const ProcessorId> on, std::vector<double>& by_rank) const;
+  // The link between Sets that takes longest for what crosses it; 0 s if none was seen to be a limit.
+  [[nodiscard]] Links::Busiest busiest_link(std::span<const ProcessorId> on) const;
   // b(i,·) of rank i; a partner that has sent nothing in the window is none.
   [[nodiscard]] std::span<const Partner> partners(std::uint32_t i) const {
     if (partners_.empty()) return {};
     return {partners_.data() + first_[i], first_[i + 1] - first_[i]};
   }
-  // Additions of one seconds(), approximately.
+  // Additions of one seconds() and busiest_link(), approximately.
   [[nodiscard]] std::int64_t work() const;
 
  private:
+  [[nodiscard]] Grid<double> shares(std::span<const ProcessorId> on) const;
+
   const Case& c_;
   std::vector<std::size_t> first_;  // by rank, of its partners
   std::vector<Partner> partners_;
@@ -51,7 +59,10 @@ class Heard {
 //     goes to the soonest free slot of a Set, or changes places with any other rank
 //   that rank and a partner go together to the soonest two free slots of a Set
 //
-// by  J = H·(max Time + max Comm, and a little for all that are nearly as late) + max Mem of the moved       s
+// by  J = H·(max Time + max Comm, and a little for all that are nearly as late) + the pause       s
+//
+// If a link takes longer than any rank, those whose messages cross it are tried instead of the rank that receives longest:
+// each of them, and each with its partner.
 //
 // Slots that ranks leave count as free, as in Settling: waves.h says how such a mapping is reached.
 class Together {
@@ -81,6 +92,8 @@ class Together {
   double J();
   void consider(const Change& change);
   void consider_changes();
+  void go_together(std::uint32_t i, std::uint32_t k);
+  [[nodiscard]] std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs_to_bring_together() const;
 
   const Case& c_;
   std::span<const double> I_;
@@ -92,7 +105,8 @@ class Together {
   std::vector<double> load_;           // by processor, instructions
   std::vector<std::uint32_t> held_;    // by processor, ranks
   std::vector<double> comm_;           // by rank, s
-  double least_ = 0;                   // J
+  Links::Busiest link_{};
+  double least_ = 0;  // J
   Change best_{};
 };
 

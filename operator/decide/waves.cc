@@ -5,6 +5,7 @@
 #include <optional>
 #include <tuple>
 
+#include "operator/decide/links.h"
 #include "operator/decide/pf.h"
 
 namespace bsp::decide {
@@ -35,18 +36,17 @@ class Schedule {
       std::vector<std::pair<std::uint32_t, ProcessorId>> wave = next_wave();
       if (wave.empty()) wave = break_ring();
       if (wave.empty() || waves_.after.size() == kMost) return {};
-      double pause = 0;
+      const std::vector<ProcessorId> before = on_;
       std::vector<ProcessorId> left;
       for (const auto& [i, p] : wave) {
         --taken_[on_[i].value];  // its slot is free for the wave after this
         left.push_back(on_[i]);
-        pause = std::max(pause, Mem(i, p));
         on_[i] = p;
       }
       for (const ProcessorId p : left) note_free(p);
       std::erase_if(waiting_, [this](std::uint32_t i) { return on_[i] == to_[i]; });
       waves_.after.push_back(on_);
-      waves_.pause.push_back(pause);
+      waves_.pause.push_back(pause_of(c_.snapshot, c_.columns, before, on_));
     }
     return std::move(waves_);
   }

@@ -36,7 +36,7 @@ class Alike {
 struct Waves {
   // After each wave, where each rank is, by rank; the last is the mapping, or one like it. Empty: it can't be reached.
   std::vector<std::vector<ProcessorId>> after{};
-  std::vector<double> pause{};  // of each wave: max Mem of its moves, s
+  std::vector<double> pause{};  // of each wave (links.h), s
 };
 
 // With params.max_moves, a wave has no more than those; then the ones from the slowest processors first.

@@ -19,14 +19,9 @@
 namespace bsp::decide {
 
 inline double wave_seconds(const LoopJob& job, const std::vector<ProcessorId>& on) {
-  double pause = 0;
-  for (std::size_t i = 0; i < on.size(); ++i) {
-    const Rank& rank = job.start.ranks[i];
-    if (on[i] == rank.processor) continue;
-    const std::uint32_t from = job.set_of(rank.processor).value, to = job.set_of(on[i]).value;
-    pause = std::max(pause, rank.memory_bytes * job.start.platform.T[from, to] + job.start.platform.Mig[0, to]);
-  }
-  return pause;
+  std::vector<ProcessorId> home;
+  for (const Rank& rank : job.start.ranks) home.push_back(rank.processor);
+  return job.pause(home, on);
 }
 
 struct BestMapping {

@@ -5,6 +5,10 @@
 //   superstep = max over processors Σ work(i) / speed(p)  +  max over ranks Σ over partners k bytes(k) · T(set k, set i)
 //   a plan that moves ranks costs the largest Mem(i, target) of its moves, once
 //
+// Where a link between two Sets is shared (LoopJob::capacity), the second part of a superstep is no shorter than all bytes
+// that cross it ÷ its capacity, and a plan costs no less than all checkpoints that cross it ÷ its capacity + Mig. What the
+// decision knows of links it has learned from the supersteps, as in the operator.
+//
 // The decision gets noisy measurements: each instruction count, time and byte count of each superstep is off by an
 // independent factor, uniform in 1 ± noise; so are the bytes of each rank's heaviest partners. The real duration of a
 // superstep has no noise, so that two runs can be compared.
@@ -20,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "operator/decide/links.h"
 #include "operator/decide/mapping.h"
 #include "operator/decide/plan.h"
 
@@ -34,6 +39,7 @@ struct LoopJob {
   std::vector<double> work{};                 // instructions of a superstep, by rank
   std::vector<std::vector<Partner>> hears{};  // by rank
   std::uint64_t supersteps = 0;
+  Grid<double> capacity{};  // as Platform::capacity, but the real one
   // The relative speed of processor p in superstep t, compared with the platform's value; empty: 1.
   std::function<double(std::uint64_t t, std::uint32_t p)> pace{};
   // The relative work of rank i in superstep t; empty: 1.
@@ -57,7 +63,31 @@ struct LoopJob {
         seconds += k.bytes * start.platform.T[set_of(on[k.from]).value, set_of(on[i]).value];
       longest = std::max(longest, seconds);
     }
-    return longest;
+    return std::max(longest, links(on).busiest().seconds);
+  }
+  // What crosses the shared links in a superstep.
+  [[nodiscard]] Links links(const std::vector<ProcessorId>& on) const {
+    Links links(capacity);
+    if (!links.limited()) return links;
+    for (std::size_t i = 0; i < on.size(); ++i)
+      for (const Partner& k : hears[i]) links.add(set_of(on[k.from]).value, set_of(on[i]).value, k.bytes);
+    return links;
+  }
+  // What a wave costs.
+  [[nodiscard]] double pause(const std::vector<ProcessorId>& before, const std::vector<ProcessorId>& after) const {
+    const Platform& platform = start.platform;
+    Links links(capacity);
+    double longest = 0, largest_Mig = 0;
+    for (std::size_t i = 0; i < after.size(); ++i) {
+      if (after[i] == before[i]) continue;
+      const std::uint32_t from = set_of(before[i]).value, to = set_of(after[i]).value;
+      const double bytes = start.ranks[i].memory_bytes, Mig = platform.Mig[0, to];
+      longest = std::max(longest, bytes * platform.T[from, to] + Mig);
+      largest_Mig = std::max(largest_Mig, Mig);
+      links.add(from, to, bytes);
+    }
+    const double together = links.busiest().seconds;
+    return together > 0 ? std::max(longest, together + largest_Mig) : longest;
   }
   [[nodiscard]] double superstep_seconds(const std::vector<ProcessorId>& on, std::uint64_t t = 1) const {
     return std::ranges::max(busy(on, t)) + communication(on);
@@ -71,6 +101,8 @@ struct LoopShape {
   double spare = 0.5;                                  // of the slots
   double least_seconds = 0.3, most_seconds = 3;        // of a superstep, approximately
   std::uint64_t least_steps = 200, most_steps = 1000;  // supersteps of the run
+  double least_share = 0.005, most_share = 0.05;       // of a superstep, that a message takes, approximately
+  bool shared = false;                                 // links between Sets carry one to three ranks at their full pace
 };
 
 inline LoopJob random_loop_job(std::mt19937_64& random, const LoopShape& shape) {
@@ -100,7 +132,7 @@ inline LoopJob random_loop_job(std::mt19937_64& random, const LoopShape& shape) 
         {.name = "node-" + std::to_string(p), .set = {j}, .cpu = each * speed[j], .slots = each});
   }
   const double seconds = between(shape.least_seconds, shape.most_seconds);
-  const double share = between(0.005, 0.05);  // a message's share of a superstep, approximately
+  const double share = between(shape.least_share, shape.most_share);
   for (std::uint32_t i = 0; i < ranks; ++i) {
     job.start.ranks.push_back({.memory_bytes = between(20e6, 800e6)});
     job.work.push_back(seconds * 1e9 * between(0.4, 1.6));
@@ -112,6 +144,14 @@ inline LoopJob random_loop_job(std::mt19937_64& random, const LoopShape& shape) 
   check(mapping.has_value(), "there are more slots than ranks");
   for (std::uint32_t i = 0; i < ranks; ++i) job.start.ranks[i].processor = (*mapping)[i];
   job.supersteps = whole(shape.least_steps, shape.most_steps);
+  platform.T_origin = Grid<Origin>(sets, sets, Origin::kMeasured);
+  if (!shape.shared) return job;
+  for (std::uint32_t i = 0; i < ranks; ++i)  // four partners, so that more of them are apart
+    for (const std::uint32_t k : {(i + 2) % ranks, (i + ranks - 2) % ranks})
+      if (k != i) job.hears[i].push_back({k, job.hears[i][0].bytes});
+  job.capacity = Grid<double>(sets, sets);
+  for (std::uint32_t a = 0; a < sets; ++a)
+    for (std::uint32_t b = 0; b < a; ++b) job.capacity[a, b] = job.capacity[b, a] = between(1, 3) / platform.T[a, b];
   return job;
 }
 
@@ -123,6 +163,13 @@ using LoopPlanner = std::function<Result<Plan>(const Snapshot& snapshot, const W
 inline Result<Plan> plan_without_partners(const Snapshot& snapshot, const Window& window, const Params& params) {
   Snapshot known = snapshot;
   for (Rank& rank : known.ranks) rank.partners.clear();
+  return make_plan(known, window, params);
+}
+
+// Decides as if no link were shared.
+inline Result<Plan> plan_without_links(const Snapshot& snapshot, const Window& window, const Params& params) {
+  Snapshot known = snapshot;
+  known.platform.capacity = {};
   return make_plan(known, window, params);
 }
 
@@ -162,11 +209,13 @@ inline LoopRun run_loop(const LoopJob& job, const Params& params, double noise, 
   const std::size_t ranks = job.work.size(), sets = job.start.platform.sets.size();
   LoopRun run;
   Snapshot known = job.start;
+  if (known.platform.T_origin.empty()) known.platform.T_origin = Grid<Origin>(sets, sets, Origin::kAssumed);
   std::vector<std::set<std::uint32_t>> been(ranks);
   for (std::size_t i = 0; i < ranks; ++i) {
     run.on.push_back(job.start.ranks[i].processor);
     been[i].insert(run.on[i].value);
   }
+  Grid<LinkSeen> links(sets, sets);
   State state;
   std::uint64_t t = 0;
   double communication = job.communication(run.on);
@@ -187,8 +236,21 @@ inline LoopRun run_loop(const LoopJob& job, const Params& params, double noise, 
           seconds[i, j] += noisy(k.bytes * job.start.platform.T[j, job.set_of(run.on[i]).value]);
         }
       }
+      if (!job.capacity.empty()) {  // all that cross a link share it to the end
+        const Links crossing = job.links(run.on);
+        for (std::uint32_t i = 0; i < ranks; ++i)
+          for (std::uint32_t j = 0; j < sets; ++j)
+            if (bytes[i, j] > 0)
+              seconds[i, j] = std::max(seconds[i, j], noisy(crossing.seconds(j, job.set_of(run.on[i]).value)));
+      }
       seen.recv_bytes = bytes, seen.recv_seconds = seconds;
       seen.communication_seconds = noisy(communication);
+      std::vector<SetId> own;
+      for (const ProcessorId p : run.on) own.push_back(job.set_of(p));
+      for (const Crossing& c : crossings(seen, own)) {
+        const bool measured = known.platform.T_origin[c.from.value, c.to.value] == Origin::kMeasured;
+        links[c.from.value, c.to.value].add(c, measured ? known.platform.T[c.from.value, c.to.value] : 0);
+      }
       if (view) view(seen, run.on, known);
       window.add(std::move(seen));
     }
@@ -197,12 +259,14 @@ inline LoopRun run_loop(const LoopJob& job, const Params& params, double noise, 
       known.ranks[i].partners = partners_of(job, i, [&](double bytes) {
         return bytes * std::uniform_real_distribution(1 - noise, 1 + noise)(of_partners);
       });
+    known.platform.capacity = capacities(links);
     const auto begun = std::chrono::steady_clock::now();
     const Result<Plan> plan = planner(known, window, params);
     run.slowest_decision =
         std::max(run.slowest_decision, std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count());
     check(plan.has_value(), "the job can be decided");
     ++run.calls;
+    const std::vector<ProcessorId> before = run.on;
     double pause = 0;
     for (const Move& move : plan->moves) {
       pause = std::max(pause, move.cost);
@@ -219,6 +283,7 @@ inline LoopRun run_loop(const LoopJob& job, const Params& params, double noise, 
       run.superstep_seconds.push_back(job.superstep_seconds(run.on));
       run.predicted_seconds.push_back(plan->forecast.before - plan->forecast.after);
     }
+    if (!job.capacity.empty()) pause = std::max(pause, job.pause(before, run.on));
     run.paused += pause;
     run.makespan += pause;
     communication = job.communication(run.on);
@@ -261,24 +326,24 @@ inline double exhaustive_optimum(const LoopJob& job) {
   const auto processors = static_cast<std::uint32_t>(platform.processors.size());
   std::vector<ProcessorId> on(job.work.size());
   std::vector<std::uint32_t> held(processors, 0);
+  std::vector<ProcessorId> home;
+  for (const Rank& rank : job.start.ranks) home.push_back(rank.processor);
   double least = 1e300;
-  const std::function<void(std::uint32_t, double)> place = [&](std::uint32_t i, double pause) {
+  const std::function<void(std::uint32_t)> place = [&](std::uint32_t i) {
     if (i == on.size()) {
-      least = std::min(least, static_cast<double>(job.supersteps) * job.superstep_seconds(on) + pause);
+      const double seconds = static_cast<double>(job.supersteps) * job.superstep_seconds(on);
+      if (seconds < least) least = std::min(least, seconds + job.pause(home, on));
       return;
     }
-    const Rank& rank = job.start.ranks[i];
     for (std::uint32_t p = 0; p < processors; ++p) {
       if (held[p] == platform.processors[p].slots) continue;
-      const std::uint32_t from = job.set_of(rank.processor).value, to = platform.processors[p].set.value;
-      const double mem = p == rank.processor.value ? 0 : rank.memory_bytes * platform.T[from, to] + platform.Mig[0, to];
       on[i] = {p};
       ++held[p];
-      place(i + 1, std::max(pause, mem));
+      place(i + 1);
       --held[p];
     }
   };
-  place(0, 0);
+  place(0);
   return least;
 }
 

@@ -9,7 +9,8 @@
 // it takes longer than that is split: supersteps before its first wave, pauses beyond those of one wave, supersteps
 // between its waves, and those after the last one, in which its mapping is worse.
 //
-// "by Set": Auto without the partners of each rank, which tells it only from which Sets a rank hears.
+// "by Set": Auto without the partners of each rank, which tells it only from which Sets a rank hears. "links unseen":
+// without what was seen of links that all ranks share.
 //
 // GreedyLB and RefineLB pay the same pause for their moves, and may do what no machine can: put a rank into a slot
 // that another one leaves in the same wave.
@@ -43,6 +44,13 @@ constexpr Row kRows[] = {
      "supersteps of 20 to 200 ms, 10,000 of them",
      {.least_seconds = 0.02, .most_seconds = 0.2, .least_steps = 10'000, .most_steps = 10'000}},
     {"small", "4 to 6 ranks", {.least_ranks = 4, .most_ranks = 6, .spare = 0.25}, true},
+    {"shared",
+     "half of the slots spare, long messages, links between Sets shared",
+     {.least_share = 0.02, .most_share = 0.2, .shared = true}},
+    {"few",
+     "4 to 6 ranks, long messages, links between Sets shared",
+     {.least_ranks = 4, .most_ranks = 6, .spare = 0.25, .least_share = 0.02, .most_share = 0.2, .shared = true},
+     true},
 };
 
 struct Options {
@@ -71,6 +79,8 @@ std::vector<Entrant> entrants() {
   all.push_back({"Auto, length given", with(Heuristic::kAuto), make_plan, true});
   all.push_back({"Auto, by Set", with(Heuristic::kAuto), plan_without_partners});
   all.push_back({"Auto, by Set, given", with(Heuristic::kAuto), plan_without_partners, true});
+  all.push_back({"Auto, links unseen", with(Heuristic::kAuto), plan_without_links});
+  all.push_back({"Auto, unseen, given", with(Heuristic::kAuto), plan_without_links, true});
   for (const char* name : {"GreedyLB", "RefineLB"}) all.push_back({name, {}, sim::yardstick_named(name)});
   return all;
 }
@@ -244,7 +254,7 @@ int main_of(int argc, char** argv) {
     else {
       std::fprintf(stderr,
                    "bench_decisions: unknown option '%s': use --platforms N, --seed S, --noise X, --row "
-                   "half|tenth|short|small, --only HEURISTIC, --search STEPS, --worlds\n",
+                   "half|tenth|short|small|shared|few, --only HEURISTIC, --search STEPS, --worlds\n",
                    option.c_str());
       return 2;
     }
