@@ -81,6 +81,7 @@ Result<void> check_snapshot(const decide::Snapshot& s) {
                    std::format("must be from {} to {} instructions/s, is {}", kLeastCpu, kMostValue, cpu));
   BSP_CHECK_OK(check_grid("snapshot.platform.T", s.platform.T));
   BSP_CHECK_OK(check_grid("snapshot.platform.Mig", s.platform.Mig));
+  BSP_CHECK_OK(check_grid("snapshot.platform.capacity", s.platform.capacity));
   for (std::size_t i = 0; i < s.ranks.size(); ++i) {
     BSP_CHECK_OK(check_values(std::format("snapshot.ranks.memoryBytes, rank {}", i), {&s.ranks[i].memory_bytes, 1}));
     for (std::size_t k = 0; k < s.ranks[i].partners.size(); ++k)

@@ -59,6 +59,7 @@ constexpr void fields_of(Of<Platform>, auto&& v) {
   v("TOrigin", &P::T_origin);
   v("Mig", &P::Mig);
   v("MigOrigin", &P::Mig_origin);
+  v("capacity", &P::capacity, kRare);
 }
 
 constexpr void fields_of(Of<Partner>, auto&& v) {

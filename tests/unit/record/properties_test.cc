@@ -73,6 +73,7 @@ TEST(Record, ComesBackAsItWas) {
     RC_ASSERT(read->state == call.state);
     const decide::Platform &a = read->snapshot.platform, &b = call.snapshot.platform;
     RC_ASSERT(a.T == b.T && a.Mig == b.Mig && a.T_origin == b.T_origin && a.Mig_origin == b.Mig_origin);
+    RC_ASSERT(a.capacity == b.capacity);
     RC_ASSERT(a.processors.size() == b.processors.size() && a.sets.size() == b.sets.size());
     for (std::size_t j = 0; j < a.sets.size(); ++j)
       RC_ASSERT(a.sets[j].name == b.sets[j].name && a.sets[j].cordoned == b.sets[j].cordoned);

@@ -43,6 +43,11 @@ class RandomRun {
         for (double& seconds : platform.Mig.row(i)) seconds = between(0, 0.3);
     }
     if (below(2)) platform.Mig_origin = origins(platform.Mig.rows(), sets);
+    if (below(3) == 0) {
+      platform.capacity = decide::Grid<double>(sets, sets);
+      for (std::size_t a = 0; a < sets; ++a)
+        for (double& capacity : platform.capacity.row(a)) capacity = below(2) ? 0 : between(1e6, 1e9);
+    }
     if (below(2))
       for (std::uint32_t i = 0; i < shape.ranks; ++i)
         for (std::uint32_t k = i + 1; k < shape.ranks && k <= i + 3; ++k)
