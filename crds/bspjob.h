@@ -189,7 +189,7 @@ struct Decision {
 enum class CalibrationSource { kAssumed, kMeasured, kCounted, kInferred, kCalibrated };
 
 struct CalibrationEntry {
-  std::string name;  // cpu, cpuBenchmark, bandwidth, migrationFixed
+  std::string name;  // cpu, cpuBenchmark, bandwidth, linkCapacity, migrationFixed
   std::string set;
   std::string to_set;  // for values between two Sets
   double value = 0;

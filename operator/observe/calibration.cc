@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "operator/decide/partners.h"
+
 namespace bsp::observe {
 
 namespace {
@@ -39,6 +41,7 @@ Calibration Calibration::from_status(const std::vector<crds::CalibrationEntry>& 
     if (f.name == "cpu") c.cpu_[f.set] = estimate;
     if (f.name == "bandwidth") c.bandwidth_[{f.set, f.to_set}] = estimate;
     if (f.name == "migrationFixed") c.fixed_[f.to_set] = estimate;
+    if (f.name == "linkCapacity") c.links_[{f.set, f.to_set}] = decide::LinkSeen(f.value);
   }
   return c;
 }
@@ -66,6 +69,10 @@ std::vector<crds::CalibrationEntry> Calibration::to_status(
   for (const auto& [set, estimate] : fixed_)
     out.push_back(
         {"migrationFixed", "", set, estimate.value, "s", crds::CalibrationSource::kMeasured, estimate.samples});
+  for (const auto& [pair, link] : links_)
+    if (link.capacity() > 0)
+      out.push_back(
+          {"linkCapacity", pair.first, pair.second, link.capacity(), "bytes/s", crds::CalibrationSource::kMeasured, 1});
   if (fixed_.empty())
     out.push_back({"migrationFixed", "", "", kAssumedFixed, "s", crds::CalibrationSource::kAssumed, 0});
   return out;
@@ -98,6 +105,27 @@ void Calibration::add_superstep(const SuperstepTimes& times, const std::vector<s
   }
   for (const auto& [name, node] : nodes)
     if (node.sums.measured()) note_node(std::string(name), node.sums.I / node.sums.CT, cpu_.at(*node.set).value);
+}
+
+void Calibration::add_traffic(const decide::MeasuredSuperstep& t, const std::vector<std::string>& sets,
+                              const std::vector<std::string>& set_of_rank) {
+  if (!decide::Heard::is_for(set_of_rank.size(), sets.size()) || t.recv_bytes.rows() != set_of_rank.size()) return;
+  std::vector<SetId> own;
+  for (const std::string& set : set_of_rank) {
+    const auto at = std::ranges::find(sets, set);
+    if (at == sets.end()) return;  // a Set that joined meanwhile has no number in the reports yet
+    own.push_back({static_cast<std::uint32_t>(at - sets.begin())});
+  }
+  for (const decide::Crossing& crossing : decide::crossings(t, own)) {
+    const std::string &from = sets[crossing.from.value], &to = sets[crossing.to.value];
+    const Value pace = seconds_per_byte(from, to);
+    links_[{from, to}].add(crossing, pace.measured ? pace.value : 0);
+  }
+}
+
+double Calibration::capacity(const std::string& from, const std::string& to) const {
+  const auto link = links_.find({from, to});
+  return link == links_.end() ? 0 : link->second.capacity();
 }
 
 // On one side only: noise is on both sides.

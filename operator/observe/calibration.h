@@ -6,6 +6,7 @@
 //              of I / sum of CT over the ranks in the Set. So one slow node does not make its whole Set appear slow.
 //   T(a,b)   = time of a checkpoint's transfer / its bytes
 //   Mig      = pause of a wave − bytes · T, at least 0
+//   C(a,b)   = bytes/s of all ranks together, where they were seen to share the link (decide/links.h)
 //
 // Smoothing: x ← x + w·(new − x), w = max(1/samples, kWeight): a plain mean first, then an aging one.
 // A speed has a sample each superstep, now and then a wild one (a rank descheduled, a superstep of next to no
@@ -23,6 +24,7 @@
 
 #include "crds/bspjob.h"
 #include "crds/rankmigration.h"
+#include "operator/decide/links.h"
 #include "operator/observe/collector.h"
 
 namespace bsp::observe {
@@ -55,6 +57,10 @@ class Calibration {
   // Both by rank. Without nodes, only the Sets' values are kept.
   void add_superstep(const SuperstepTimes& times, const std::vector<std::string>& set_of_rank,
                      const std::vector<std::string>& node_of_rank = {});
+  // What crossed from Set to Set: whether a link is shared by all ranks, and what it carries (decide/links.h). `sets`: their
+  // names, in the order of the reports; `set_of_rank` as above.
+  void add_traffic(const decide::MeasuredSuperstep& t, const std::vector<std::string>& sets,
+                   const std::vector<std::string>& set_of_rank);
   // The unit of instructions in a Set became another one (work.h): its values are `ratio` times what they were.
   void rescale(const std::string& set, double ratio);
   void add_move(const std::string& from, const std::string& to, std::uint64_t bytes, const crds::PauseParts& pause);
@@ -73,6 +79,8 @@ class Calibration {
                                   const std::map<std::string, double>& nominal) const;
   [[nodiscard]] Value seconds_per_byte(const std::string& from, const std::string& to) const;
   [[nodiscard]] Value fixed(const std::string& to) const;
+  // Bytes/s of all ranks together; 0: not seen to be a limit.
+  [[nodiscard]] double capacity(const std::string& from, const std::string& to) const;
 
  private:
   void note_node(const std::string& node, double speed, double of_set);
@@ -81,6 +89,7 @@ class Calibration {
   std::unordered_map<std::string, Estimate> apart_;                    // by node: since it is
   std::map<std::pair<std::string, std::string>, Estimate> bandwidth_;  // bytes/s
   std::map<std::string, Estimate> fixed_;
+  std::map<std::pair<std::string, std::string>, decide::LinkSeen> links_;
 };
 
 }  // namespace bsp::observe

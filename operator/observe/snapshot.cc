@@ -61,6 +61,8 @@ decide::Platform make_platform(const std::vector<std::string>& sets, const std::
   const std::size_t n = sets.size();
   platform.T = decide::Grid<double>(n, n);
   platform.T_origin = decide::Grid<decide::Origin>(n, n, decide::Origin::kAssumed);
+  decide::Grid<double> capacity(n, n);
+  bool limited = false;
   platform.Mig = decide::Grid<double>(1, n);
   platform.Mig_origin = decide::Grid<decide::Origin>(1, n, decide::Origin::kAssumed);
   for (std::size_t b = 0; b < n; ++b) {
@@ -71,8 +73,10 @@ decide::Platform make_platform(const std::vector<std::string>& sets, const std::
       const auto t = calibration.seconds_per_byte(sets[a], sets[b]);
       platform.T[a, b] = t.value;
       platform.T_origin[a, b] = origin(t.measured);
+      limited |= (capacity[a, b] = calibration.capacity(sets[a], sets[b])) > 0;
     }
   }
+  if (limited) platform.capacity = std::move(capacity);
   return platform;
 }
 

@@ -165,6 +165,7 @@ std::optional<Decided> Rescheduler::advance(const Observed& o) {
     times.instructions = superstep->instructions;
     if (work_.unit() != observe::WorkUnit::kMixed) calibration_.add_superstep(times, set_of_rank, node_of_rank);
     if (!counts) continue;
+    calibration_.add_traffic(*superstep, o.job.status.epoch->sets, set_of_rank);
     if (records_) supersteps_.push_back(*superstep);
     window_->add(std::move(*superstep));
     if (window_->call_due()) return decide_now(o);

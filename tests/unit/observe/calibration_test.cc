@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <random>
 
 #include "operator/observe/snapshot.h"
@@ -194,6 +195,54 @@ TEST(Calibration, IsTakenUpAgainFromTheStatus) {
   again.add_superstep(times({7e9}, {1}), {"fast"});
   EXPECT_DOUBLE_EQ(again.cpu("fast", {}).value, c.cpu("fast", {}).value);
   EXPECT_FALSE(again.cpu("slow", kNominal).measured);
+}
+
+// `ranks` in "fast" that each hear `bytes` from "slow", in `seconds`.
+decide::MeasuredSuperstep traffic(std::size_t ranks, double bytes, double seconds) {
+  decide::MeasuredSuperstep t;
+  decide::Grid<double> B(ranks, 2), BT(ranks, 2);
+  for (std::size_t i = 0; i < ranks; ++i) B[i, 1] = bytes, BT[i, 1] = seconds;
+  t.recv_bytes = B, t.recv_seconds = BT;
+  return t;
+}
+
+TEST(Calibration, ALinkThatAllRanksShareIsKnownByWhatItCarries) {
+  const std::vector<std::string> sets{"fast", "slow"}, in_fast(4, "fast");
+  Calibration c;
+  const auto see = [&](double seconds) {
+    for (int n = 0; n < 9; ++n) c.add_traffic(traffic(4, 1e6, seconds), sets, in_fast);
+  };
+  see(0.02);
+  EXPECT_EQ(c.capacity("slow", "fast"), 0) << "the bandwidth of one rank is only assumed";
+  c.add_move("slow", "fast", 100'000'000, {.total_ms = 900, .transfer_ms = 500});  // 200 MB/s
+  see(0.005);
+  EXPECT_EQ(c.capacity("slow", "fast"), 0) << "each rank was as quick as one alone";
+  see(0.02);
+  EXPECT_DOUBLE_EQ(c.capacity("slow", "fast"), 4e6 / 0.005) << "it has carried so much";
+  EXPECT_EQ(c.capacity("fast", "slow"), 0) << "nothing went there";
+
+  const decide::Platform p = make_platform(sets, {}, c);
+  EXPECT_DOUBLE_EQ((p.capacity[1, 0]), 8e8);
+  EXPECT_EQ((p.capacity[0, 1]), 0);
+  EXPECT_TRUE(make_platform(sets, {}, {}).capacity.empty());
+  const Calibration again = Calibration::from_status(c.to_status(kNominal));
+  EXPECT_DOUBLE_EQ(again.capacity("slow", "fast"), 8e8) << "a restarted operator knows it";
+}
+
+TEST(Calibration, TrafficThatFitsNoSetSaysNothing) {
+  Calibration c;
+  c.add_move("slow", "fast", 100'000'000, {.total_ms = 900, .transfer_ms = 500});
+  for (int n = 0; n < 10; ++n) {
+    c.add_traffic(traffic(4, 1e6, 0.1), {"fast", "slow"}, std::vector<std::string>(4, "new"));
+    c.add_traffic(traffic(4, 1e6, 0.1), {"fast", "slow"}, std::vector<std::string>(3, "fast"));
+    c.add_traffic({}, {"fast", "slow"}, std::vector<std::string>(4, "fast"));
+  }
+  EXPECT_EQ(c.capacity("slow", "fast"), 0);
+  for (const double bad : {-1.0, std::numeric_limits<double>::quiet_NaN()})
+    EXPECT_EQ(
+        Calibration::from_status({{"linkCapacity", "slow", "fast", bad, "bytes/s", CalibrationSource::kMeasured, 1}})
+            .capacity("slow", "fast"),
+        0);
 }
 
 }  // namespace
