@@ -4,9 +4,10 @@
 //
 //   bench_decisions [--platforms 60] [--seed 1] [--noise 0.02] [--row NAME] [--only HEURISTIC] [--worlds] [--search 50000]
 //
-// The bound charges nothing for moves, nor for the supersteps before anything is known, and takes no message to cross a
-// slow link: no heuristic reaches it. So each entrant is compared with the best mapping found, too (best_mapping.h), and what
-// it takes longer than that is split: supersteps before its first wave, pauses beyond those of one wave, supersteps
+// The bound is proved for any run (least_run.h). "loose" is the simpler one, which charges nothing for moves, takes no
+// message to cross a slow link, and divides work where ranks share a node. Neither knows that nothing is known before the first
+// superstep, so no heuristic reaches them. So each entrant is compared with the best mapping found, too (best_mapping.h), and
+// what it takes longer than that is split: supersteps before its first wave, pauses beyond those of one wave, supersteps
 // between its waves, and those after the last one, in which its mapping is worse.
 //
 // "by Set": Auto without the partners of each rank, which tells it only from which Sets a rank hears. "links unseen":
@@ -26,6 +27,7 @@
 #include "sim/yardsticks/yardsticks.h"
 #include "tests/bench/best_mapping.h"
 #include "tests/bench/closed_loop.h"
+#include "tests/bench/least_run.h"
 
 namespace bsp::decide {
 namespace {
@@ -152,13 +154,15 @@ void run_row(const Row& row, const Options& o, std::FILE* json) {
   std::vector<Entrant> all = entrants();
   std::erase_if(all, [&](const Entrant& e) { return !o.only.empty() && !e.name.starts_with(o.only); });
   std::vector<Tally> tallies(all.size());
-  double bound_logs = 0, best_logs = 0, best_excess = 0;
+  double bound_logs = 0, loose_logs = 0, best_logs = 0, best_excess = 0;
   for (std::uint64_t w = 0; w < o.platforms; ++w) {
     const LoopJob job = random_loop_job(random, row.shape);
     std::vector<ProcessorId> on;
     for (const Rank& rank : job.start.ranks) on.push_back(rank.processor);
     const double steps = static_cast<double>(job.supersteps), still = steps * job.superstep_seconds(on);
-    const double bound = steps * least_superstep_seconds(job), optimum = row.optimum ? exhaustive_optimum(job) : 0;
+    const double loose = steps * least_superstep_seconds(job), bound = std::max(loose, least_run_seconds(job));
+    const double optimum = row.optimum ? exhaustive_optimum(job) : 0;
+    loose_logs += std::log(bound / loose);
     bound_logs += std::log(bound / still);
     if (o.worlds)
       std::printf("  world %2llu: %2zu ranks, %zu nodes of %u, %llu x %.3f s, bound %4.1f %%", (unsigned long long)w,
@@ -195,8 +199,10 @@ void run_row(const Row& row, const Options& o, std::FILE* json) {
     if (o.worlds) std::printf("\n");
   }
   const auto n = static_cast<double>(o.platforms);
-  std::printf("\n%s: %s; the bound is %.1f %%, the best mapping found %.1f %% above it", row.name, row.what,
-              100 * (1 - std::exp(bound_logs / n)), 100 * (std::exp(best_logs / n) - 1));
+  std::printf(
+      "\n%s: %s; the bound is %.1f %%, %.1f %% above the loose one, and the best mapping found %.1f %% above it",
+      row.name, row.what, 100 * (1 - std::exp(bound_logs / n)), 100 * (std::exp(loose_logs / n) - 1),
+      100 * (std::exp(best_logs / n) - 1));
   if (row.optimum) std::printf(" and %.2f %% above the optimum", 100 * best_excess / n);
   std::printf("\n");
   std::printf("  %-19s %7s %7s %8s %8s = %7s %7s %8s %7s %7s %6s %6s %8s %5s %7s%s\n", "", "gain %", "worst %",
