@@ -75,6 +75,16 @@ def release():
     return (found[0]["metadata"]["name"], found[0]["metadata"]["namespace"]) if found else None
 
 
+def enable(feature, add_cleanup):
+    """Sets the operator chart's value FEATURE.enabled until the test, or its class, cleans up."""
+    name, system = release()
+
+    def switch(on):
+        helm("upgrade", name, CHART, "-n", system, "--reuse-values", "--set", f"{feature}.enabled={on}", "--wait")
+    add_cleanup(switch, "false")
+    switch("true")
+
+
 def run(*words, text=None, check=True, seconds=180):
     done = subprocess.run([ON_HOST, "env", f"KUBECONFIG={KUBECONFIG}", *words], input=text, capture_output=True, text=True, timeout=seconds)
     if check and done.returncode != 0:

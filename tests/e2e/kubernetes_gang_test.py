@@ -7,7 +7,7 @@ import sys
 import unittest
 
 import cluster_job
-from cluster_job import CHART, Namespace, api, bsp_job, get_object, helm, job_of, kubectl, lattice_boltzmann, wait_for
+from cluster_job import Namespace, api, bsp_job, get_object, job_of, kubectl, lattice_boltzmann, wait_for
 
 API = "scheduling.k8s.io/v1alpha2"
 LANE = "e2e.example.com/gang"
@@ -21,16 +21,6 @@ def has_pod_groups():
 
 def pod_groups(space):
     return get_object(f"/apis/{API}/namespaces/{space.name}/podgroups", {}).get("items", [])
-
-
-def allow_pod_groups(test):
-    """The chart's value gangScheduling.enabled, until the test ends."""
-    name, system = cluster_job.release()
-
-    def enable(on):
-        helm("upgrade", name, CHART, "-n", system, "--reuse-values", "--set", f"gangScheduling.enabled={on}", "--wait")
-    test.addCleanup(enable, "false")
-    enable("true")
 
 
 class Gang(unittest.TestCase):
@@ -81,7 +71,7 @@ class Gang(unittest.TestCase):
                 self.waits_and_moves(space, job, target_in_group=True)
 
     def test_the_operator_makes_the_pod_group(self):
-        allow_pod_groups(self)
+        cluster_job.enable("gangScheduling", self.addCleanup)
         with Namespace("e2e-gang-made") as space:
             with job_of(space, self.manifest("made", scheduling={"gang": "PodGroup"})) as job:
                 wait_for("its pods", lambda: len(job.pods()) == 3, 60, detail=job.summary)

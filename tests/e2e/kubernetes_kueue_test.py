@@ -5,7 +5,7 @@ import sys
 import unittest
 
 import cluster_job
-from cluster_job import CHART, ClusterJob, Namespace, api, bsp_job, field_of, get_object, helm, job_of, kubectl, lattice_boltzmann, sequential_field, wait_for
+from cluster_job import ClusterJob, Namespace, api, bsp_job, field_of, get_object, job_of, kubectl, lattice_boltzmann, sequential_field, wait_for
 
 API = "/apis/kueue.x-k8s.io/v1beta2"
 POOL = "cloud.google.com/gke-nodepool"
@@ -33,11 +33,7 @@ def cluster_queue(**spec):
 class Kueue(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        name, space = cluster_job.release()
-        def enable(on):
-            helm("upgrade", name, CHART, "-n", space, "--reuse-values", "--set", f"kueue.enabled={on}", "--wait")
-        cls.addClassCleanup(enable, "false")
-        enable("true")
+        cluster_job.enable("kueue", cls.addClassCleanup)
         cls.space = cls.enterClassContext(Namespace("e2e-kueue"))
         for pool in ("fast", "slow"):
             cls.addClassCleanup(kubectl, "delete", "resourceflavor", f"e2e-{pool}", "--ignore-not-found", "--wait=false")
