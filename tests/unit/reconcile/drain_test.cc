@@ -25,6 +25,14 @@ bool has_ranks_on(const World& w, const std::string& node) {
   return std::ranges::any_of(w.job.status.ranks, [&](const auto& place) { return place.node == node; });
 }
 
+// A job whose two ranks run in its only Set, which has no free slot.
+struct FullPool : World {
+  FullPool() : World({.ranks = 2, .slow = 2, .fast = 0}) {
+    job.spec.sets.names = {"slow"};
+    EXPECT_TRUE(run_until(JobPhase::kRunning)) << trace;
+  }
+};
+
 TEST(Drain, MovesAllRanksInOneWave) {
   World w({.ranks = 2, .slow = 2, .fast = 2});
   ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
@@ -72,9 +80,7 @@ TEST(Drain, AnAnnotationOnAPodMovesItsRank) {
 }
 
 TEST(Drain, ARankThatIsAskedToLeaveItsNodeGoesAsSoonAsASlotIsFree) {
-  World w({.ranks = 2, .slow = 2, .fast = 0});
-  w.job.spec.sets.names = {"slow"};
-  ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+  FullPool w;
   annotate(w, 1, "*");
   ASSERT_TRUE(w.run_until([&] { return w.migrations.size() == 1; })) << w.trace;
   for (int i = 0; i < 50; ++i) w.tick();
@@ -92,10 +98,8 @@ TEST(Drain, ARankThatIsAskedToLeaveItsNodeGoesAsSoonAsASlotIsFree) {
 // The next attempt, or the resumed job, places the rank anew: it need not leave that node.
 TEST(Drain, ARequestToLeaveANodeEndsWithThePods) {
   for (const bool suspends : {true, false}) {
-    World w({.ranks = 2, .slow = 2, .fast = 0});
-    w.job.spec.sets.names = {"slow"};
+    FullPool w;
     w.job.spec.run_policy.backoff_limit = 1;
-    ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
     annotate(w, 1, "*");
     w.migrate_by_hand("stays", 0, "fast", "fast-0");
     ASSERT_TRUE(w.run_until([&] { return w.migrations.size() == 2; })) << w.trace;
@@ -121,9 +125,7 @@ TEST(Drain, ARequestToLeaveANodeEndsWithThePods) {
 }
 
 TEST(Drain, TellsOfItsOwnRanksOnly) {
-  World w({.ranks = 2, .slow = 2, .fast = 0});
-  w.job.spec.sets.names = {"slow"};
-  ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+  FullPool w;
   annotate(w, 1, "*");
   ASSERT_TRUE(w.run_until([&] { return w.migrations.size() == 1; })) << w.trace;
   w.nodes.push_back({.name = "slow-9", .set = "slow"});
@@ -133,9 +135,7 @@ TEST(Drain, TellsOfItsOwnRanksOnly) {
 }
 
 TEST(Drain, ARankThatIsToLeaveItsNodeGoesBeforeOneThatGains) {
-  World w({.ranks = 2, .slow = 2, .fast = 0});
-  w.job.spec.sets.names = {"slow"};
-  ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+  FullPool w;
   annotate(w, 1, "*");
   ASSERT_TRUE(w.run_until([&] { return w.migrations.size() == 1; })) << w.trace;
   w.nodes.push_back({.name = "slow-9", .set = "slow"});
@@ -164,10 +164,8 @@ TEST(Drain, KeepsARankInItsSetIfItCan) {
 }
 
 TEST(Drain, WithoutATargetIsReportedOnceAndFinallyAllowsEvictions) {
-  World w({.ranks = 2, .slow = 2, .fast = 0});
-  w.job.spec.sets.names = {"slow"};
+  FullPool w;
   w.job.spec.run_policy.drain_timeout_seconds = 10;
-  ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
   EXPECT_TRUE(w.reconcile().work().protect);
   w.cordon("slow-0");
   ASSERT_TRUE(w.run_until([&] { return is_draining(w); }, 5)) << w.trace;
@@ -190,9 +188,7 @@ TEST(Drain, WithoutATargetIsReportedOnceAndFinallyAllowsEvictions) {
 }
 
 TEST(Drain, ContinuesAsSoonAsASlotIsFree) {
-  World w({.ranks = 2, .slow = 2, .fast = 0});
-  w.job.spec.sets.names = {"slow"};
-  ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+  FullPool w;
   w.cordon("slow-1");
   ASSERT_TRUE(w.run_until([&] { return is_draining(w); }, 5));
   w.nodes.push_back({.name = "slow-9", .set = "slow"});
