@@ -24,12 +24,10 @@ constexpr const char* kQueueAnnotation =
 const json& template_spec(const crds::BspJobSpec& spec) { return part_at(spec.pod_template, "spec"); }
 const json& template_metadata(const crds::BspJobSpec& spec) { return part_at(spec.pod_template, "metadata"); }
 
-std::string group_name(const crds::BspJob& job) { return name_of_job({job.metadata.name, job.metadata.uid}); }
-
-json group_of(const crds::BspJob& job, const char* api_version, json spec) {
+json group_of(const crds::BspJob& job, const std::string& name, const char* api_version, json spec) {
   return {{"apiVersion", api_version},
           {"kind", "PodGroup"},
-          {"metadata", metadata_of_object(job, group_name(job))},
+          {"metadata", metadata_of_object(job, name)},
           {"spec", std::move(spec)}};
 }
 
@@ -86,23 +84,36 @@ bool waits_in_gang(const Observed& o) {
 
 bool targets_join_group(const crds::BspJob& job) { return job.spec.scheduling.gang == Gang::kVolcano; }
 
-json make_pod_group(const crds::BspJob& job) {
+std::string pod_group_name(const crds::BspJob& job, std::uint32_t generation) {
+  constexpr std::size_t kLongest = 63;  // of a label's value
+  const std::string start = generation == 0 ? "" : std::format("-{}", generation);
+  const JobId id{job.metadata.name, job.metadata.uid};
+  const std::size_t whole = name_of_job(id).size() + start.size();
+  const std::size_t over = whole > kLongest ? whole - kLongest : 0;
+  return name_of_job({id.name.substr(0, id.name.size() - std::min(over, id.name.size())), id.uid}) + start;
+}
+
+std::string joined_group(const json& pod) {
+  return text_at(part_at(part_at(pod, "metadata"), "annotations"), kGroupAnnotation);
+}
+
+json make_pod_group(const crds::BspJob& job, const std::string& name) {
   switch (job.spec.scheduling.gang) {
     case Gang::kReserve:
       return {};
     case Gang::kPodGroup:
-      return group_of(job, "scheduling.k8s.io/v1alpha2",
+      return group_of(job, name, "scheduling.k8s.io/v1alpha2",
                       {{"schedulingPolicy", {{"gang", {{"minCount", job.spec.ranks}}}}}});
     case Gang::kSchedulerPlugins:
-      return group_of(job, "scheduling.x-k8s.io/v1alpha1", {{"minMember", job.spec.ranks}});
+      return group_of(job, name, "scheduling.x-k8s.io/v1alpha1", {{"minMember", job.spec.ranks}});
     case Gang::kVolcano:
-      return group_of(job, "scheduling.volcano.sh/v1beta1", volcano_spec(job.spec));
+      return group_of(job, name, "scheduling.volcano.sh/v1beta1", volcano_spec(job.spec));
   }
   return {};
 }
 
 void join_pod_group(json& pod, const crds::BspJob& job, const PodRequest& request) {
-  const std::string group = request.target && !targets_join_group(job) ? "" : group_name(job);
+  const std::string group = request.target && !targets_join_group(job) ? "" : request.pod_group;
   json& spec = child(pod, "spec", json::value_t::object);
   switch (job.spec.scheduling.gang) {
     case Gang::kReserve:

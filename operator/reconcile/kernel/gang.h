@@ -7,14 +7,17 @@
 // The operator reserves no slot for such a start and waits for none. The start's time limit doesn't run while all pods wait
 // for nodes; spec.runPolicy.activeDeadlineSeconds does.
 //
-// One PodGroup lasts for the whole job, since every attempt begins without pods and with as many ranks. Its name holds the
-// job's uid, as that of a Secret does, so one of that name is this job's, and the operator needs no right to read it. It goes
-// with the job, by its owner.
+// Every start has a PodGroup of its own. A pod on a lost node stays in the API until the node is back, and as long as it does, schedulers
+// count it, because it has a node (kube-scheduler 1.36: podgroupstate.go; scheduler-plugins 0.31: CalculateAssignedPods). In the group of
+// the next start it would stand for a rank, and the others would get nodes without that one.
+//
+// A group's name holds the job's uid, as that of a Secret does, so one of that name is this job's, and the operator needs no right to
+// read it. It goes with the job, by its owner.
 //
 // Targets of moves: a move must never wait for a gang. In kube-scheduler and scheduler-plugins a pod without a group
 // is scheduled by itself, so a target names none. To Volcano every pod belongs to a group: it would make one for the
 // target that has to be admitted to a queue first and whose one pod could be preempted alone. So a target joins the job's, which
-// is admitted, and satisfied because all ranks run. Pure.
+// is admitted, and satisfied because all ranks run: the one that its source names. Pure.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -35,8 +38,9 @@ inline constexpr const char* kPodGroupRefused = "PodGroupRefused";
 // Condition of a job whose start may not be all or nothing as spec.scheduling.gang asks for.
 inline constexpr const char* kGangNotEnsured = "GangNotEnsured";
 
-// What is known of the PodGroup.
+// What is known of the PodGroup that was last asked for.
 struct PodGroupFacts {
+  std::string name = {};
   bool made = false;             // since the job last needed one
   std::optional<Error> refused;  // the answer to the last attempt to create it
 };
@@ -46,10 +50,14 @@ bool starts_by_scheduler(const Observed& o);
 // Every pod of the start is there and none has a node: it holds nothing, and another attempt would only queue again.
 bool waits_in_gang(const Observed& o);
 bool targets_join_group(const crds::BspJob& job);
+// Of the start in which rank 0's pod has this generation: at most 63 characters, because scheduler-plugins has it in a label.
+std::string pod_group_name(const crds::BspJob& job, std::uint32_t generation);
 // The object; null if spec.scheduling.gang is Reserve.
-nlohmann::json make_pod_group(const crds::BspJob& job);
-// Makes `pod` a member of the job's group, or of none, whatever the template says of groups of that kind.
+nlohmann::json make_pod_group(const crds::BspJob& job, const std::string& name);
+// Makes `pod` a member of the request's group, or of none, whatever the template says of groups of that kind.
 void join_pod_group(nlohmann::json& pod, const crds::BspJob& job, const PodRequest& request);
+// The group that a pod names, of those that targets join; "": none.
+std::string joined_group(const nlohmann::json& pod);
 // Where the template names such a group itself, which the pods then don't have: "spec.template.…"; "" if it names none.
 std::string own_pod_group(const crds::BspJobSpec& spec);
 

@@ -80,7 +80,8 @@ struct JobKernel {
   std::string mapped();
   // The start's PodGroup is there; else it is being made, or the job waits for it.
   bool has_pod_group();
-  void keep_pod_group();  // for the pods that wait in it
+  void keep_pod_group();               // for the pods that wait in it
+  std::string group_of_start() const;  // in phase Starting; "": none
   // Of a start that waits for room by itself.
   Result<std::vector<ProcessorId>> map_beyond_room() const;
   void wait_for_capacity(const char* reason, const std::string& why);

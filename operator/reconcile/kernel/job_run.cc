@@ -127,8 +127,8 @@ void JobKernel::migrating(const migrate::Wave& wave) {
   if (!next) {
     add_actions(wave, step.work(), o, work);
     // The target's too: somebody may have deleted it since the start.
-    if (starts_by_scheduler(o) && targets_join_group(o.job) && !work.create_pods.empty())
-      work.pod_group = make_pod_group(o.job);
+    if (!work.create_pods.empty() && !work.create_pods.front().pod_group.empty())
+      work.pod_group = make_pod_group(o.job, work.create_pods.front().pod_group);
     return;
   }
   stores = true;

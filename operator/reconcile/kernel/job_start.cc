@@ -58,7 +58,9 @@ void JobKernel::pending() {
 
 // Before there is any pod, since some schedulers schedule a pod alone whose group they don't find.
 bool JobKernel::has_pod_group() {
-  work.pod_group = make_pod_group(o.job);
+  const std::string name = pod_group_name(o.job, status().ranks.empty() ? 0 : status().ranks.front().generation);
+  work.pod_group = make_pod_group(o.job, name);
+  if (o.pod_group.name != name) return false;
   if (o.pod_group.made) {
     if (is_on(status(), kPodGroupRefused))
       turn_condition(o, status(), kPodGroupRefused, false, "Created", "the PodGroup is there");
@@ -216,7 +218,11 @@ void JobKernel::keep_pod_group() {
     const auto pod = o.pods.find(place.pod);
     return pod == o.pods.end() || pod->second.node.empty();
   };
-  if (std::ranges::any_of(status().ranks, waits)) work.pod_group = make_pod_group(o.job);
+  if (std::ranges::any_of(status().ranks, waits)) work.pod_group = make_pod_group(o.job, group_of_start());
+}
+
+std::string JobKernel::group_of_start() const {
+  return starts_by_scheduler(o) ? pod_group_name(o.job, o.job.status.ranks.front().generation - 1) : "";
 }
 
 namespace {
@@ -237,7 +243,8 @@ bool JobKernel::create_pod(const crds::RankPlace& place, NotReady& not_ready) {
                                 .set = place.set,
                                 .node = place.node,
                                 .target = false,
-                                .migration = ""});
+                                .migration = "",
+                                .pod_group = group_of_start()});
   const auto why = o.not_created.find(place.pod);
   if (why == o.not_created.end()) {
     not_ready.add(place, "does not exist");

@@ -78,6 +78,7 @@ PodFacts pod_facts(const json& pod) {
   facts.deleting = !part_at(metadata, "deletionTimestamp").is_null();
   facts.node = text_at(part_at(pod, "spec"), "nodeName");
   facts.set = text_at(labels, names::kLabelSet);
+  facts.pod_group = joined_group(pod);
   facts.move_to = text_at(part_at(metadata, "annotations"), names::kAnnotationMoveTo);
   const PodRequest request = request_of(pod);
   facts.rank = request.rank;

@@ -75,6 +75,7 @@ struct PodFacts {
   std::string reason;                  // ErrImagePull, ContainerCannotRun, Evicted, OOMKilled, …
   std::string unscheduled;             // why the scheduler has found no node; "": it has, or doesn't say
   std::string start_delay;             // why a container isn't started yet, where waiting may help; "": no such reason
+  std::string pod_group;               // that it names and its rank's next pods join (gang.h)
   std::string move_to;                 // where a person wants its rank to go (kAnnotationMoveTo)
   bool sidecar_out_of_memory = false;  // it was killed for that, now or the last time it ended
 };

@@ -28,6 +28,7 @@ struct PodRequest {
   bool pinned = false;    // a person named that node
   bool target = false;
   std::string migration = {};  // of a target
+  std::string pod_group = {};  // "": none (gang.h)
 };
 
 std::string pod_name(const std::string& job, std::uint32_t rank, std::uint32_t generation);

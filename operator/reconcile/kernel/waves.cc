@@ -93,6 +93,12 @@ bool wants_its_node(const std::string& migration, const Observed& o) {
     return m.metadata.name == migration && !m.spec.target_node.empty() && m.spec.target_node != crds::kAnyOtherNode;
   });
 }
+
+std::string group_of_target(const migrate::Move& move, const Observed& o) {
+  const auto source = o.pods.find(move.source_pod);
+  const bool joins = starts_by_scheduler(o) && targets_join_group(o.job);
+  return joins && source != o.pods.end() ? source->second.pod_group : "";
+}
 }  // namespace
 
 void add_actions(const migrate::Wave& wave, const std::vector<migrate::Action>& actions, const Observed& o,
@@ -111,7 +117,8 @@ void add_actions(const migrate::Wave& wave, const std::vector<migrate::Action>& 
                                     .node = move.target_node,
                                     .pinned = wants_its_node(move.migration, o),
                                     .target = true,
-                                    .migration = move.migration});
+                                    .migration = move.migration,
+                                    .pod_group = group_of_target(move, o)});
         break;
       }
       case ActionKind::kDeletePod:

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/json/fields.h"
 #include "operator/reconcile/kernel/status.h"
 #include "tests/unit/reconcile/expectations.h"
 
@@ -16,6 +17,7 @@ using nlohmann::json;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Ne;
 using testing::SizeIs;
 using testing::StartsWith;
 
@@ -28,6 +30,11 @@ struct Gangs : testing::Test {
     const crds::Condition* c = crds::find_condition(w.job.status.conditions, type);
     return c && c->status == crds::ConditionStatus::kTrue ? c->reason : "";
   }
+  // Of the next start: it is there.
+  void make_group() {
+    const auto& ranks = w.job.status.ranks;
+    w.pod_group = {.name = pod_group_name(w.job, ranks.empty() ? 0 : ranks[0].generation), .made = true, .refused = {}};
+  }
   int events(const std::string& reason) const {
     return static_cast<int>(std::ranges::count(w.events, reason, &Event::reason));
   }
@@ -39,7 +46,7 @@ TEST_F(Gangs, ThePodGroupIsMadeBeforeThePodsAndOnce) {
   EXPECT_EQ(w.job.status.phase, JobPhase::kPending);
   ASSERT_THAT(w.pod_groups, SizeIs(1));
   EXPECT_THAT(w.pods, IsEmpty());
-  EXPECT_EQ(w.pod_groups[0], make_pod_group(w.job));
+  EXPECT_EQ(w.pod_groups[0], make_pod_group(w.job, "job-job-uid"));
   ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.violation << w.trace;
   EXPECT_THAT(w.pod_groups, SizeIs(1));
   for (int i = 0; i < 5; ++i) w.tick();
@@ -51,7 +58,7 @@ TEST_F(Gangs, TheStartWaitsForTheSchedulerWithoutReservationOrLimit) {
   w.no_room = true;
   w.nodes.erase(w.nodes.begin() + 1, w.nodes.end());  // one slot for three ranks
   w.job.spec.sets.names = {w.nodes[0].set};
-  w.pod_group.made = true;
+  make_group();
   const Step start = w.reconcile();
   ASSERT_TRUE(start.change());
   EXPECT_EQ(start.change()->status.phase, JobPhase::kStarting) << start.change()->status.message;
@@ -138,8 +145,8 @@ TEST_F(Gangs, AClusterWithoutANodeIsWaitedFor) {
 
 TEST_F(Gangs, NodesInUseByOtherJobsTakeRanksOfAStartThatWaits) {
   for (auto& node : w.nodes) node.cordoned = true;  // as a node without a free slot is shown
+  make_group();
   Observed o = w.observe();
-  o.pod_group.made = true;
   for (const auto& node : o.nodes) o.queue.on_node[node.name] = node.set == "fast" ? 2 : 0;
   const Step step = reconcile_job(o, unadvised(o), w.limits, w.job_limits);
   ASSERT_TRUE(step.change());
@@ -168,13 +175,64 @@ TEST_F(Gangs, EveryAttemptHasThePodGroupBeforeItsPods) {
   w.end_program(1, 3, 0);
   ASSERT_TRUE(w.run_until([&] { return w.job.status.attempt == 1 && w.job.status.phase == JobPhase::kRunning; }))
       << w.violation << w.trace;
-  EXPECT_EQ(w.pod_groups, std::vector{make_pod_group(w.job)}) << "the same again";
+  EXPECT_EQ(w.pod_groups, std::vector{make_pod_group(w.job, "job-job-uid-1")});
   w.job.spec.run_policy.suspend = true;
   ASSERT_TRUE(w.run_until([&] { return w.job.status.phase == JobPhase::kSuspended && w.pods.empty(); })) << w.trace;
   w.pod_groups.clear();
   w.job.spec.run_policy.suspend = false;
   ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.violation << w.trace;
   EXPECT_THAT(w.pod_groups, SizeIs(1));
+}
+
+// The group that a pod names, of whichever kind.
+std::string group_of(const json& pod) {
+  const json& metadata = part_at(pod, "metadata");
+  return text_at(part_at(part_at(pod, "spec"), "schedulingGroup"), "podGroupName") +
+         text_at(part_at(metadata, "labels"), "scheduling.x-k8s.io/pod-group") +
+         text_at(part_at(metadata, "annotations"), "scheduling.k8s.io/group-name");
+}
+
+// Its pod stays in the API with its node, and schedulers count it: with it, two of three ranks would be enough.
+TEST_F(Gangs, APodOnALostNodeIsNoMemberOfTheNextStart) {
+  for (const Gang gang : {Gang::kPodGroup, Gang::kSchedulerPlugins, Gang::kVolcano})
+    for (const bool suspends : {false, true}) {
+      SCOPED_TRACE(std::format("{} {}", crds::to_string(gang), suspends));
+      World v({.ranks = 3});
+      v.capacity_may_come = true;
+      v.job.spec.scheduling.gang = gang;
+      ASSERT_TRUE(v.run_until(JobPhase::kRunning)) << v.trace;
+      v.migrate_by_hand("m", 0, "fast");
+      ASSERT_TRUE(v.run_until([&] { return v.job.status.migrations.succeeded == 1 && v.pods.size() == 3; })) << v.trace;
+      const std::string lost = v.job.status.ranks[1].pod;
+      v.lose_node(v.job.status.ranks[1].node);
+      v.job.spec.run_policy.suspend = suspends;
+      ASSERT_TRUE(v.run_until([&] { return v.pods.size() == 1; })) << v.trace;
+      v.job.spec.run_policy.suspend = false;
+      ASSERT_TRUE(v.run_until(JobPhase::kRunning)) << v.violation << v.trace;
+      ASSERT_THAT(v.pods, SizeIs(4)) << "the lost one, too\n" << v.trace;
+      const std::string group = group_of(v.pod_of(0)->object);
+      EXPECT_THAT(group, Ne(""));
+      for (const auto& [name, pod] : v.pods)
+        EXPECT_EQ(group_of(pod.object) == group, name != lost) << name << " in " << group_of(pod.object);
+    }
+}
+
+TEST_F(Gangs, ATargetJoinsTheGroupOfItsSource) {
+  w.job.spec.scheduling.gang = Gang::kVolcano;
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+  w.end_program(1, 3, 0);
+  ASSERT_TRUE(w.run_until([&] { return w.job.status.attempt == 1 && w.job.status.phase == JobPhase::kRunning; }))
+      << w.trace;
+  const std::string group = group_of(w.pod_of(1)->object);
+  for (const char* set : {"fast", "slow"}) {
+    w.pod_groups.clear();
+    w.migrate_by_hand(set, 0, set);
+    ASSERT_TRUE(w.run_until([&] { return crds::is_finished(w.migration(set).status.phase) && w.pods.size() == 3; }))
+        << w.trace;
+    EXPECT_EQ(group_of(w.pod_of(0)->object), group);
+    ASSERT_THAT(w.pod_groups, SizeIs(1));
+    EXPECT_EQ(w.pod_groups[0]["metadata"]["name"], group);
+  }
 }
 
 TEST_F(Gangs, AnOperatorThatDiesInBetweenMakesNoPodWithoutIt) {
@@ -305,27 +363,40 @@ crds::BspJob job_of(Gang gang, const json& metadata = json::object(), json spec 
   return job;
 }
 json pod_of(const crds::BspJob& job, bool target, bool scheduled = true) {
-  return make_pod(job, {.rank = 1, .target = target}, {}, {.scheduled = scheduled});
+  return make_pod(job, {.rank = 1, .target = target, .pod_group = "job-12345678"}, {}, {.scheduled = scheduled});
 }
+json group_of_first_start(const crds::BspJob& job) { return make_pod_group(job, pod_group_name(job, 0)); }
 
 TEST(PodGroup, IsOwnedByTheJobAndHoldsAllRanks) {
-  const json of_kubernetes = make_pod_group(job_of(Gang::kPodGroup));
+  const json of_kubernetes = group_of_first_start(job_of(Gang::kPodGroup));
   EXPECT_EQ(of_kubernetes["apiVersion"], "scheduling.k8s.io/v1alpha2");
   EXPECT_EQ(of_kubernetes["kind"], "PodGroup");
   EXPECT_EQ(of_kubernetes["metadata"], metadata_of_object(job_of(Gang::kPodGroup), "job-12345678"));
   EXPECT_EQ(of_kubernetes["spec"], json::parse(R"({"schedulingPolicy": {"gang": {"minCount": 4}}})"));
-  const json of_plugins = make_pod_group(job_of(Gang::kSchedulerPlugins));
+  const json of_plugins = group_of_first_start(job_of(Gang::kSchedulerPlugins));
   EXPECT_EQ(of_plugins["apiVersion"], "scheduling.x-k8s.io/v1alpha1");
   EXPECT_EQ(of_plugins["spec"], json::parse(R"({"minMember": 4})"));
-  const json of_volcano = make_pod_group(job_of(Gang::kVolcano));
+  const json of_volcano = group_of_first_start(job_of(Gang::kVolcano));
   EXPECT_EQ(of_volcano["apiVersion"], "scheduling.volcano.sh/v1beta1");
   EXPECT_EQ(of_volcano["spec"], json::parse(R"({"minMember": 4})"));
   EXPECT_EQ(of_volcano["metadata"]["ownerReferences"][0]["uid"], "12345678-9abc");
-  const json queued = make_pod_group(
+  const json queued = group_of_first_start(
       job_of(Gang::kVolcano, json::parse(R"({"annotations": {"scheduling.volcano.sh/queue-name": "lab"}})"),
              {{"priorityClassName", "high"}}));
   EXPECT_EQ(queued["spec"], json::parse(R"({"minMember": 4, "queue": "lab", "priorityClassName": "high"})"));
-  EXPECT_TRUE(make_pod_group(job_of(Gang::kReserve)).is_null());
+  EXPECT_TRUE(group_of_first_start(job_of(Gang::kReserve)).is_null());
+}
+
+TEST(PodGroup, HasANameForEachStartThatFitsIntoALabel) {
+  crds::BspJob job = job_of(Gang::kPodGroup);
+  EXPECT_EQ(pod_group_name(job, 0), "job-12345678");
+  EXPECT_EQ(pod_group_name(job, 7), "job-12345678-7");
+  job.metadata.name = std::string(52, 'j');
+  for (const std::uint32_t generation : {0u, 1u, 99u, 4'294'967'295u}) {
+    const std::string name = pod_group_name(job, generation);
+    EXPECT_LE(name.size(), 63u) << name;
+    EXPECT_THAT(name, testing::EndsWith(generation ? std::format("-12345678-{}", generation) : "-12345678"));
+  }
 }
 
 TEST(PodGroup, OfKubernetesHasTheRanksAndNoTarget) {

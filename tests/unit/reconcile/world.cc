@@ -119,6 +119,16 @@ void World::evict(const std::string& name) {
   pod->stop_at = -1;
   pod->silent_until = 1 << 30;
 }
+void World::lose_node(const std::string& node) {
+  note("lost node " + node);
+  std::erase_if(nodes, [&](const auto& facts) { return facts.name == node; });
+  for (auto& [name, pod] : pods) {
+    if (pod.node != node) continue;
+    pod.lost = true;
+    cut_off(name, 1 << 29);
+    pod.process = Process::kEnded;
+  }
+}
 void World::cordon(const std::string& node, bool on) {
   for (auto& facts : nodes)
     if (facts.name == node) facts.cordoned = on;

@@ -41,6 +41,7 @@ struct Pod : simulated::Pod {
   int exit_code = 0;       // as a container runtime says it
   bool helper = false;     // has a second container, which never ends
   nlohmann::json stuck;    // {reason, message} of a container that can't be started; null: none
+  bool lost = false;       // its node is: the object stays once it is deleted
   nlohmann::json evicted;  // {reason, message} with which the node ended the pod; null: it did not
   PodFacts facts;          // as of the object `facts_of`
   std::string facts_of;
@@ -101,6 +102,7 @@ class World : public simulated::Cluster {
   void lose_pod(const std::string& name);    // the object is gone at once
   void delete_pod(const std::string& name);  // by another than the operator
   void evict(const std::string& pod);        // its node ends it
+  void lose_node(const std::string& node);   // for good, with what runs there
   void silence(const std::string& pod, int ticks);
   void cut_off(const std::string& pod, int ticks);
   void silence_all(int ticks);  // the operator is cut off

@@ -3,6 +3,7 @@
 #include <format>
 #include <utility>
 
+#include "base/json/fields.h"
 #include "crds/names.h"
 #include "operator/reconcile/kernel/stored.h"
 #include "tests/unit/reconcile/world.h"
@@ -78,6 +79,7 @@ Observed World::observe() {
   std::set<std::string> tracked;
   for (auto& [name, pod] : pods) {
     PodFacts facts = facts_of(pod);
+    facts.lost = facts.abandoned = pod.lost && facts.deleting;
     if (!facts.address.empty() && !facts.deleting) tracked.insert(name);
     o.pods.emplace(name, std::move(facts));
   }
@@ -239,20 +241,23 @@ void World::do_work(const Work& work) {
   }
   for (const auto& [name, m] : std::exchange(unwritten_, {})) write(m);
   const bool needs_group = starts_by_scheduler(observe());
+  const std::string group_name = text_at(part_at(work.pod_group, "metadata"), "name");
   if (work.pod_group.is_null()) {
     pod_group = {};
   } else if (no_pod_groups) {
-    pod_group = {.made = false, .refused = no_pod_groups};
+    pod_group = {.name = group_name, .made = false, .refused = no_pod_groups};
   } else {
     if (!std::ranges::contains(pod_groups, work.pod_group))
       pod_groups.push_back(work.pod_group), note("makes a PodGroup");
-    pod_group = {.made = true, .refused = {}};
+    pod_group = {.name = group_name, .made = true, .refused = {}};
   }
   for (const PodRequest& request : work.create_pods) {
     json object = make_pod(job, request, {});
     const std::string name = object["metadata"]["name"];
     if (pods.contains(name)) continue;
-    if (needs_group && !request.target && pod_groups.empty()) violate(name + " is created before its PodGroup");
+    const auto is_its_group = [&](const json& group) { return group["metadata"]["name"] == request.pod_group; };
+    if (needs_group && !request.target && std::ranges::none_of(pod_groups, is_its_group))
+      violate(name + " is created before its PodGroup");
     created.push_back(request);
     note("creates " + name);
     Pod& pod = pods[name];
@@ -265,6 +270,7 @@ void World::do_work(const Work& work) {
     pod.status.rank = request.rank;
     pod.status.pod = name;
     pod.object = {{"metadata", {{"uid", pod.uid}, {"labels", object["metadata"]["labels"]}}}, {"spec", json::object()}};
+    if (needs_group) join_pod_group(pod.object, job, request);
     if (!no_room) pod.object["spec"]["nodeName"] = object["spec"]["nodeName"];
   }
   const bool runs = job.status.phase == JobPhase::kRunning || job.status.phase == JobPhase::kMigrating;
@@ -275,7 +281,7 @@ void World::do_work(const Work& work) {
     const bool replaced = wave_phase() == migrate::Phase::kRollingBack && pod->target;
     if (runs && pod->computes() && !replaced && job.metadata.deletion_timestamp == Time{})
       violate("a computing rank's pod is deleted: " + name);
-    pod->gone_at = tick_ + 1 + (options_.seed ? random(0, 5) : 1);
+    pod->gone_at = pod->lost ? 1 << 30 : tick_ + 1 + (options_.seed ? random(0, 5) : 1);
   }
   for (const migrate::Action& action : work.actions) {
     Message m{tick_, life_, action};

@@ -1,5 +1,7 @@
 #include "operator/reconcile/shell/job/pod_group_keeper.h"
 
+#include "base/json/fields.h"
+
 namespace bsp::reconcile {
 
 namespace {
@@ -20,6 +22,10 @@ void PodGroupKeeper::keep(const nlohmann::json& group) {
       state_->again = {};
       return;
     }
+    if (const std::string name = text_at(part_at(group, "metadata"), "name"); name != state_->facts.name) {
+      state_->facts = {.name = name, .made = false, .refused = {}};
+      state_->again = {};
+    }
     if (std::chrono::steady_clock::now() < state_->again) return;
   }
   calls_->once("create the PodGroup", [&client = client_, state = state_, group] { create(client, group, *state); });
@@ -31,6 +37,7 @@ void PodGroupKeeper::create(kube::Client& client, const nlohmann::json& group, S
   // Kubernetes keeps one that was deleted until no pod names it any more; then another can be made.
   const bool goes = exists && created.error().message.contains("object is being deleted");
   const std::lock_guard lock(state.mutex);
+  if (state.facts.name != text_at(part_at(group, "metadata"), "name")) return;  // another start's is asked for by now
   state.facts.made = created || (exists && !goes);
   state.facts.refused = state.facts.made || goes ? std::nullopt : std::optional(created.error());
   state.again = std::chrono::steady_clock::now() + (state.facts.made ? SteadyTime::duration(kGroupAgain)

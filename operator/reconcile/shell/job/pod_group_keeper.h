@@ -1,4 +1,4 @@
-// A job's PodGroup (kernel/gang.h), created off the worker and never read.
+// The PodGroup of a job's start (kernel/gang.h), created off the worker and never read.
 #pragma once
 
 #include <memory>
