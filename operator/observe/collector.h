@@ -13,6 +13,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "crds/wire.h"
@@ -56,9 +57,10 @@ class Collector {
   }
   [[nodiscard]] std::uint64_t completed(std::size_t rank) const { return completed_[rank]; }
   [[nodiscard]] std::uint64_t memory_bytes(std::size_t rank) const;
-  // As last reported. Empty where no decision uses them.
-  [[nodiscard]] std::vector<decide::Partner> partners(std::size_t rank) const {
-    return rank < partners_.size() ? partners_[rank] : std::vector<decide::Partner>();
+  // As last reported, until the next report. Empty where no decision uses them.
+  [[nodiscard]] std::span<const decide::Partner> partners(std::size_t rank) const {
+    if (rank >= partners_.size()) return {};
+    return partners_[rank];
   }
   // The last supersteps taken, oldest first, at most kHistory.
   [[nodiscard]] const std::deque<SuperstepTimes>& history() const { return history_; }

@@ -95,7 +95,7 @@ decide::Snapshot make_snapshot(decide::Platform platform, const std::vector<Rank
     out.memory_bytes = rank.memory_bytes;
     out.last_move = {rank.last_move};
     out.not_migratable = rank.blocked_reason;
-    out.partners = rank.partners;
+    out.partners.assign(rank.partners.begin(), rank.partners.end());
     snapshot.ranks.push_back(std::move(out));
   }
   return snapshot;

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -50,7 +51,7 @@ struct RankFacts {
   std::uint64_t last_move = 0;
   std::vector<std::string> left = {};  // nodes that it is known to have moved away from
   std::string blocked_reason;
-  std::vector<decide::Partner> partners = {};
+  std::span<const decide::Partner> partners = {};  // the caller's
 };
 decide::Snapshot make_snapshot(decide::Platform platform, const std::vector<RankFacts>& ranks);
 

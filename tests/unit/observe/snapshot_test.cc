@@ -79,16 +79,17 @@ TEST(Snapshot, ASetOfWhoseSpeedNothingIsKnownIsUntried) {
 }
 
 TEST(Snapshot, RanksWithAllThatDecidesOverThem) {
+  const std::vector<decide::Partner> partners{{{1}, 512}};
   const decide::Snapshot s = make_snapshot(
       make_platform({"slow", "fast"}, nodes(), {}),
-      {{.node = "slow-1", .memory_bytes = 5e6, .last_move = 17, .blocked_reason = "a window", .partners = {{{1}, 512}}},
+      {{.node = "slow-1", .memory_bytes = 5e6, .last_move = 17, .blocked_reason = "a window", .partners = partners},
        {.node = "fast-0", .blocked_reason = ""}});
   ASSERT_THAT(s.ranks, SizeIs(2));
   EXPECT_EQ(s.ranks[0].processor.value, 2u);
   EXPECT_DOUBLE_EQ(s.ranks[0].memory_bytes, 5e6);
   EXPECT_EQ(s.ranks[0].last_move.value, 17u);
   EXPECT_EQ(s.ranks[0].not_migratable, "a window");
-  EXPECT_EQ(s.ranks[0].partners, (std::vector<decide::Partner>{{{1}, 512}}));
+  EXPECT_EQ(s.ranks[0].partners, partners);
   EXPECT_TRUE(s.ranks[1].partners.empty());
   EXPECT_EQ(s.set({1}).value, 1u);
   const auto read = decide::columns_of(s);
