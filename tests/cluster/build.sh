@@ -9,9 +9,6 @@
 
 lacks() { printf 'cluster: %s\n' "$*" >&2; exit 3; }
 
-# What go prints when it reaches no proxy. Anything else, such as a wrong checksum, is a fault of ours.
-unreachable='(Get|Head) "|reading https?://[^ ]*: (40[137]|429|5[0-9][0-9]) |module lookup disabled|dial tcp|connection reset|unexpected EOF|i/o timeout'
-
 # The modules require Go 1.26. An older Go (1.21 or newer) can download that itself, if GOTOOLCHAIN allows it.
 check_go() {
   command -v go >/dev/null || lacks "needs Go 1.26 or newer to compile Kubernetes (https://go.dev/dl); none is on PATH"

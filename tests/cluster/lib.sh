@@ -23,6 +23,9 @@ service_net=10.96.0.0/16
 api_service_ip=10.96.0.1
 dns_service_ip=10.96.0.10
 
+# What go prints when it reaches no proxy. Anything else, such as a wrong checksum, is a fault of ours.
+unreachable='(Get|Head) "|reading https?://[^ ]*: (40[137]|429|5[0-9][0-9]) |module lookup disabled|dial tcp|connection reset|unexpected EOF|i/o timeout'
+
 say() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }
 die() { printf 'cluster: %s\n' "$*" >&2; exit 1; }
 
