@@ -9,6 +9,7 @@
 #include <chrono>
 #include <fstream>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "base/core/log.h"
@@ -114,7 +115,13 @@ std::string cpu_model(std::istream& cpuinfo) {
 
 // --- The thread ----------------------------------------------------------------------------------------
 
-BenchmarkThread::BenchmarkThread() : thread_([this](const std::stop_token& stop) { run(stop); }) {}
+BenchmarkThread::BenchmarkThread() {
+  try {
+    thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+  } catch (const std::system_error& refused) {  // a limit of threads or of memory must not end the sidecar
+    log_warning("no benchmark of the CPU", {{"reason", refused.what()}});
+  }
+}
 
 std::optional<wire::CpuBenchmark> BenchmarkThread::result() const {
   std::scoped_lock lock(mutex_);

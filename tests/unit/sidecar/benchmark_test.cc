@@ -2,9 +2,14 @@
 #include "sidecar/agent/benchmark.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <format>
+#include <fstream>
 #include <sstream>
 
 #include "sidecar/ring/ring_access.h"
@@ -148,6 +153,57 @@ TEST(SidecarBenchmark, DoesNotRunBesideAProgram) {
   sidecar.restart([](json& state) { state.erase("opened"); });
   sidecar.wait_until([](const auto& s) { return s.cpu.has_value(); }, kBusyMachine);
   EXPECT_EQ(threads(), begun) << "there was no benchmark's thread, either";
+}
+
+// Leaves this process no room for the benchmark's buffer, nor for the stack of a new thread; other things are small.
+void limit_memory() {
+  std::uint64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const rlim_t most = pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) + (3 << 20);
+  const rlimit limit{most, most};
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &limit), 0);
+}
+
+// In a process of its own.
+struct BenchmarkWithoutMemory : ::testing::Test {
+  BenchmarkWithoutMemory() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+};
+
+TEST_F(BenchmarkWithoutMemory, IsAnErrorThatNamesTheBuffer) {
+  const auto create = [] {
+    limit_memory();
+    const auto benchmark = Benchmark::create();
+    std::fputs(benchmark ? "there is room" : benchmark.error().message.c_str(), stderr);
+    std::_Exit(0);
+  };
+  EXPECT_EXIT(create(), ::testing::ExitedWithCode(0), "the benchmark's buffer: Cannot allocate memory");
+}
+
+TEST_F(BenchmarkWithoutMemory, NeedsNoThread) {
+  const auto begin = [] {
+    limit_memory();
+    const BenchmarkThread thread;
+    std::_Exit(thread.result() ? 1 : 0);
+  };
+  EXPECT_EXIT(begin(), ::testing::ExitedWithCode(0), "no benchmark of the CPU.*Resource temporarily unavailable");
+}
+
+TEST_F(BenchmarkWithoutMemory, TheSidecarWorksAsWithoutABenchmark) {
+  const auto run = [] {
+    {
+      RealSidecar sidecar;
+      if (!sidecar.ask(wire::kPrepareEpoch, json(epoch_one()))) std::_Exit(2);  // so that it has saved its state
+      sidecar.restart([](json& state) {
+        state["cpu"] = json::object();
+        limit_memory();  // the threads get the stacks of the sidecar that has ended
+      });
+      for (int i = 0; i < 3; ++i)
+        if (sidecar.status().cpu) std::_Exit(1);
+      if (!sidecar.ask(wire::kPrepareEpoch, json(epoch_one()))) std::_Exit(3);
+    }
+    std::_Exit(0);
+  };
+  EXPECT_EXIT(run(), ::testing::ExitedWithCode(0), "no benchmark of the CPU.*the benchmark's buffer");
 }
 
 }  // namespace
