@@ -85,6 +85,9 @@ class MpiJob {
     if (version != "kubeflow.org/v2beta1" && version != "kubeflow.org/v1")
       return wrong("apiVersion", std::format("is \"{}\": must be kubeflow.org/v2beta1 or kubeflow.org/v1", version));
     if (const json* spec = at("spec"); spec == nullptr || !spec->is_object()) return wrong("spec", "must be an object");
+    // A list here, say, would lose the job its limits without a word.
+    if (const json* policy = at("spec.runPolicy"); policy != nullptr && !policy->is_object())
+      return wrong("spec.runPolicy", "must be an object");
     return {};
   }
 

@@ -50,6 +50,8 @@ TEST(Convert, WrongInputNamesLineFieldAndRemedy) {
            {"apiVersion: kubeflow.org/v1\nkind: MPIJob\nspec:\n  mpiReplicaSpecs: {}\n",
             "a.yaml:4: spec.mpiReplicaSpecs.Launcher: is missing"},
            {"apiVersion: kubeflow.org/v1\nkind: MPIJob\nspec: 3\n", "a.yaml:3: spec: must be an object"},
+           {"apiVersion: kubeflow.org/v1\nkind: MPIJob\nspec:\n  runPolicy: [{backoffLimit: 2}]\n",
+            "a.yaml:4: spec.runPolicy: must be an object"},
            {job("[python, a.py]"),
             "a.yaml:13: spec.mpiReplicaSpecs.Launcher.template.spec.containers[0].command: runs \"python\" and not "
             "mpirun"},
