@@ -6,11 +6,11 @@
 #include <format>
 #include <optional>
 
-#include "base/core/read_file.h"
 #include "base/json/fields.h"
 #include "crds/manifest.h"
 #include "operator/check/report.h"
 #include "operator/cli/exit_code.h"
+#include "operator/cli/input.h"
 #include "operator/cli/live.h"
 #include "operator/kinds.h"
 #include "operator/local/cli/one_job.h"
@@ -48,7 +48,8 @@ Result<Options> parse(std::span<const std::string> words) {
                        "Run two ranks of a program on this machine, move each once, and say what was found out.");
   command.argument("IMAGE", "an image in Podman's store", o.image);
   command.rest("COMMAND", "the program and its arguments (default: the image's)", o.command);
-  command.text("-f,--filename", "JOB.yaml", "a BSPJob instead of an image, with its variables and volumes", o.file);
+  command.text("-f,--filename", "JOB.yaml",
+               "a BSPJob instead of an image, with its variables and volumes; - reads standard input", o.file);
   command.option("--seconds", "N", "how long to watch the program before its ranks move (default: 10)",
                  cli::number(o.seconds, 1.0, 3600.0));
   command.option("--start-seconds", "N", "how long it may take to come to MPI_Init (default: 60)",
@@ -66,8 +67,8 @@ Result<Options> parse(std::span<const std::string> words) {
 
 Result<crds::BspJob> job_of(const Options& o) {
   if (!o.file.empty()) {
-    BSP_TRY(const std::string text, read_file(o.file));
-    return crds::read_bsp_job(text, o.file);
+    BSP_TRY(const cli::Input input, cli::read_input(o.file));
+    return crds::read_bsp_job(input.text, input.name);
   }
   BSP_TRY(const auto config, local::podman::image_config(o.image));
   if (o.command.empty() && config.entrypoint.empty() && config.command.empty())

@@ -167,7 +167,7 @@ struct Command::Impl {
       app.parse(std::move(reversed));
     } catch (const CLI::CallForHelp&) {
       std::fputs(help().c_str(), stdout);
-      std::exit(kDone);
+      std::exit(ended(kDone, app.get_name().c_str()));
     } catch (const CLI::ArgumentMismatch&) {
       return words.back() + " needs a value";  // only the last word can lack one
     } catch (const CLI::ParseError& error) {

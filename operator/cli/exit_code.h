@@ -16,4 +16,11 @@ enum ExitCode : int {
 // Prints "PROGRAM: …" to stderr. Returns kUsage for kInvalid, otherwise kFailed.
 int report_error(const Error& error, const char* program = "bsp-operator");
 
+// Before anything else: opens what the caller has closed of standard input, output and error, for reading, so that no file of ours
+// gets its number. What is written there is still an error.
+void keep_standard_streams();
+// How a program ends whose command has returned `code`: kFailed, with a word, instead of kDone if standard output could not be
+// written. Quietly, as by SIGPIPE, if nobody reads it any more.
+int ended(int code, const char* program = "bsp-operator");
+
 }  // namespace bsp::cli

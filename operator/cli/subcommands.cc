@@ -40,14 +40,16 @@ Error unknown(const Program& program, Words words) {
 }  // namespace
 
 int run(const Program& program, int argc, char** argv) {
+  keep_standard_streams();
   const std::vector<std::string> all(argv + 1, argv + argc);
   const Words words(all);
   for (const Subcommand& command : program.commands)
-    if (const std::size_t used = words_of(command, words); used > 0) return command.run(words.subspan(used));
+    if (const std::size_t used = words_of(command, words); used > 0)
+      return ended(command.run(words.subspan(used)), program.error);
   if (!words.empty() && words[0] != "help" && words.back() != "--help" && words.back() != "-h")
     return report_error(unknown(program, words), program.error);
   std::fputs(usage_of(program).c_str(), stdout);
-  return kDone;
+  return ended(kDone, program.error);
 }
 
 }  // namespace bsp::cli

@@ -199,7 +199,7 @@ Result<Options> parse_options(std::span<const std::string> words) {
 Result<SubmitOptions> parse_submit_options(std::span<const std::string> words) {
   SubmitOptions o;
   cli::Command command("bsp-operator submit", "Create a BSPJob in a Kubernetes cluster.");
-  command.text("-f,--filename", "JOB.yaml", "manifest of a BSPJob", o.file).required();
+  command.text("-f,--filename", "JOB.yaml", "manifest of a BSPJob; - reads standard input", o.file).required();
   command.text("--kubeconfig", "FILE", "kubeconfig (default: as kubectl finds it; in a pod its service account)",
                o.kubeconfig);
   command.text("--context", "NAME", "context of the kubeconfig (default: its current one)", o.context);

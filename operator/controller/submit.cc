@@ -3,9 +3,9 @@
 #include <cstdio>
 #include <format>
 
-#include "base/core/read_file.h"
 #include "crds/manifest.h"
 #include "operator/cli/exit_code.h"
+#include "operator/cli/input.h"
 #include "operator/controller/options.h"
 #include "operator/controller/run.h"
 #include "operator/kinds.h"
@@ -37,8 +37,8 @@ Result<bool> wait_for_end(kube::ApiClient& client, const kube::Key& at, Steady::
 }
 
 Result<bool> submit_with(const SubmitOptions& o) {
-  BSP_TRY(const std::string text, read_file(o.file));
-  BSP_TRY(crds::BspJob job, crds::read_bsp_job(text, o.file));
+  BSP_TRY(const cli::Input input, cli::read_input(o.file));
+  BSP_TRY(crds::BspJob job, crds::read_bsp_job(input.text, input.name));
   BSP_TRY(const kube::Config config, kube::load_config({.kubeconfig = o.kubeconfig, .context = o.context}));
   BSP_TRY(const auto client, kube::ApiClient::create(config));
   if (!o.name_space.empty()) job.metadata.name_space = o.name_space;

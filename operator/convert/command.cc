@@ -1,12 +1,10 @@
 #include "operator/convert/command.h"
 
 #include <cstdio>
-#include <iostream>
-#include <iterator>
 
-#include "base/core/read_file.h"
 #include "operator/cli/command.h"
 #include "operator/cli/exit_code.h"
+#include "operator/cli/input.h"
 #include "operator/convert/convert.h"
 
 namespace bsp::convert {
@@ -20,9 +18,8 @@ Result<Converted> convert_file(std::span<const std::string> words) {
   command.text("-f,--filename", "MPIJOB.yaml", "MPIJobs of kubeflow.org/v2beta1 or v1; - reads standard input", file)
       .required();
   BSP_CHECK_OK(command.parse(words));
-  if (file == "-") return convert(std::string(std::istreambuf_iterator<char>(std::cin), {}), "standard input");
-  BSP_TRY(const std::string text, read_file(file));
-  return convert(text, file);
+  BSP_TRY(const cli::Input input, cli::read_input(file));
+  return convert(input.text, input.name);
 }
 
 }  // namespace

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "base/core/read_file.h"
 #include "crds/manifest.h"
 #include "operator/cli/exit_code.h"
+#include "operator/cli/input.h"
 #include "operator/decide/auto.h"
 #include "operator/observe/snapshot.h"
 #include "operator/record/line.h"
@@ -68,8 +68,8 @@ Result<void> run(const Options& options) {
   BSP_CHECK_OK(check_writable("--timeline", options.timeline));
   if (!options.record.empty() && options.record == options.timeline)
     return fail(ErrorCode::kInvalid, "--record and --timeline: " + options.record + " can't be both");
-  BSP_TRY(const std::string text, read_file(options.job));
-  BSP_TRY(const crds::BspJob job, crds::read_bsp_job(text, options.job));
+  BSP_TRY(const cli::Input input, cli::read_input(options.job));
+  BSP_TRY(const crds::BspJob job, crds::read_bsp_job(input.text, input.name));
   BSP_TRY(const Platform platform, platform_of(options, job));
   BSP_TRY(const auto workload, make_workload(all_applications(), options.application, job.spec.ranks));
   const decide::Mapping mapping = job.spec.initial_mapping;
@@ -105,8 +105,9 @@ Result<void> run(const Options& options) {
 }  // namespace bsp::sim
 
 int main(int argc, char** argv) {
+  bsp::cli::keep_standard_streams();
   const std::vector<std::string> words(argv + 1, argv + argc);
   const auto options = bsp::sim::parse_options(words, describe(bsp::sim::all_applications()));
   const bsp::Result<void> done = options ? bsp::sim::run(*options) : std::unexpected(options.error());
-  return done ? bsp::cli::kDone : bsp::cli::report_error(done.error());
+  return bsp::cli::ended(done ? bsp::cli::kDone : bsp::cli::report_error(done.error()));
 }

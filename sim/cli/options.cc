@@ -14,7 +14,8 @@ Result<Options> parse_options(std::span<const std::string> words, const std::str
   cli::Command command("bsp-operator simulate",
                        "Simulate a job on pools that needn't exist: without the scheduler, with "
                        "decisions only, and with moves.");
-  command.text("-f,--file", "JOB.yaml", "a BSPJob, as kubectl apply takes it", o.job).required();
+  command.text("-f,--file", "JOB.yaml", "a BSPJob, as kubectl apply takes it; - reads standard input", o.job)
+      .required();
   command.text("--platform", "PLATFORM.xml", "the Sets, as a SimGrid platform", o.platform_file);
   command.text("--pools", "NAME=SLOTSxCPU,…", "the Sets, as local run takes them, for example slow=3x0.25,fast=2x0.6",
                o.pools);

@@ -7,9 +7,9 @@
 #include <format>
 #include <vector>
 
-#include "base/core/read_file.h"
 #include "crds/manifest.h"
 #include "operator/cli/exit_code.h"
+#include "operator/cli/input.h"
 #include "operator/local/cli/one_job.h"
 #include "operator/local/cli/place.h"
 #include "operator/local/cli/summary.h"
@@ -36,7 +36,8 @@ Result<RunOptions> parse(std::span<const std::string> words) {
   RunOptions o;
   cli::Command command("bsp-operator local run",
                        "Run a job on this machine, and remove everything it started when the job ends.");
-  command.text("-f,--filename", "JOB.yaml", "a BSPJob, as kubectl apply takes it", o.file).required();
+  command.text("-f,--filename", "JOB.yaml", "a BSPJob, as kubectl apply takes it; - reads standard input", o.file)
+      .required();
   command
       .text("--pools", "NAME=SLOTSxCPU,…",
             "the Sets: slow=3x0.25,fast=2x0.6 has three slots of a quarter of a core and two of 0.6 cores", o.pools)
@@ -76,8 +77,8 @@ class Run {
   // Checks everything that can be checked before anything is started.
   Result<void> prepare() {
     BSP_TRY(const auto pools, parse_pools(options_.pools));
-    BSP_TRY(const std::string text, read_file(options_.file));
-    BSP_TRY(crds::BspJob job, crds::read_bsp_job(text, options_.file));
+    BSP_TRY(const cli::Input input, cli::read_input(options_.file));
+    BSP_TRY(crds::BspJob job, crds::read_bsp_job(input.text, input.name));
     if (!options_.mode.empty()) {
       auto mode = crds::enum_from<crds::ReschedulingMode>(options_.mode);
       if (!mode) return std::unexpected(mode.error().in("--mode"));
@@ -165,9 +166,7 @@ int run(std::span<const std::string> args) {
   auto options = parse(args);
   if (!options) return cli::report_error(options.error());
   auto status = Run(std::move(*options))();
-  if (status) return *status;
-  cli::report_error(status.error());
-  return cli::kFailed;
+  return status ? *status : cli::report_error(status.error());
 }
 
 }  // namespace bsp::local

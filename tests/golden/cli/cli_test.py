@@ -123,6 +123,12 @@ LINES = [
     ("local run --filename=/nowhere.yaml --pools=a=1x1 --mode Off --record r --summary s --timeline t --plain -n x --store @", 1,
      "/nowhere.yaml"),
     ("local run -f J --pools a=1x1 --record -", 2, "--record"),
+    ("local run -f - --pools a=1x1", 2, "standard input"),
+    ("submit -f - --kubeconfig K", 2, "standard input"),
+    ("check -f -", 2, "standard input"),
+    ("simulate -f - --pools a=1x1 --application lu", 2, "standard input"),
+    ("local run -f J --pools a=0x1", 2, "--pools: \"a=0x1\": a pool has 1 to 1024 slots"),
+    ("local run -f J --pools a=1x1 --mode Fast", 2, "--mode"),
 
     ("submit -f /nowhere.yaml --kubeconfig K --context none -n a --wait --delete --timeout 5", 1, "/nowhere.yaml"),
     ("submit -f J --kubeconfig K", 1, "127.0.0.1:1"),
@@ -167,6 +173,33 @@ class CommandLines(unittest.TestCase):
                 got, output = run(line)
                 self.assertEqual(got, status, output)
                 self.assertIn(text, output)
+
+    def test_output_that_is_lost_is_an_error(self):
+        manifest = str(TREE / "tests/golden/convert/plain.yaml")
+        simulation = ["simulate", "-f", JOB, "--pools", "slow=2x0.2,fast=2x0.4", "--application", "lattice-boltzmann:supersteps=9"]
+        for words in (["version"], ["--help"], ["local", "get", "--help"], ["convert", "-f", manifest], simulation, [*simulation, "-o", "json"]):
+            with self.subTest(" ".join(words)):
+                with open("/dev/full", "w") as full:
+                    done = subprocess.run([BIN, *words], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertIn("writing standard output: No space left on device", done.stderr)
+                done = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", BIN, *words], stderr=subprocess.PIPE, text=True, timeout=60)
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertIn("writing standard output: Bad file descriptor", done.stderr)
+
+    def test_a_converted_job_goes_on_by_standard_input(self):
+        converted = subprocess.run([BIN, "convert", "-f", str(TREE / "tests/golden/convert/plain.yaml")], capture_output=True, timeout=60)
+        done = subprocess.run([BIN, "simulate", "-f", "-", "--pools", "a=9x1", "--application", "lattice-boltzmann:supersteps=9"],
+                              input=converted.stdout, capture_output=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_no_file_takes_the_place_of_a_closed_stream(self):
+        with tempfile.TemporaryDirectory() as empty:
+            record = pathlib.Path(empty) / "record"
+            subprocess.run(["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", BIN, "simulate", "-f", JOB, "--pools", "slow=2x0.2,fast=2x0.4",
+                            "--application", "lattice-boltzmann:supersteps=9", "--record", str(record)], timeout=60)
+            for line in record.read_text().splitlines():
+                self.assertTrue(line.startswith("{"), line)
 
     def test_help_lists_every_option(self):
         for command, options in OPTIONS.items():
