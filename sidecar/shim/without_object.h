@@ -1,12 +1,13 @@
 // Errors that belong to no communicator, window or file, such as an invalid handle.
 //
 // MPI 4 raises them on MPI_COMM_SELF; MPI 3, and Open MPI 5.0 by default (its parameter mpi_compat_mpi3), on
-// MPI_COMM_WORLD. In a session Open MPI has neither and uses its initial error handler; the one installed here forwards
-// to the program's.
+// MPI_COMM_WORLD. In a session Open MPI has neither and uses its initial error handler, which it doesn't tell the error's
+// code. So the function that raises errors is replaced: it raises these on the program's communicator.
 #pragma once
 
 namespace bsp::shim {
 
+// For an Open MPI in which that function can't be replaced: the program's handler is called with MPI_ERR_OTHER.
 void route_errors_without_object();
 
 }  // namespace bsp::shim

@@ -17,6 +17,13 @@ static int class_of(int code) {
   return code == MPI_SUCCESS ? MPI_SUCCESS : class;
 }
 
+/* Whether a call that belongs to no object has failed so, and MPI_COMM_WORLD's handler knows it. */
+static int is_handled(int code, int class) {
+  const int right = class_of(code) == class && handled == class && handled_on == MPI_COMM_WORLD;
+  handled = 0;
+  return right;
+}
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   int rank, size, n = supersteps(argc, argv);
@@ -24,7 +31,10 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   const int right = (rank + 1) % size, left = (rank + size - 1) % size;
   MPI_Comm mine;
-  MPI_Errhandler handler;
+  MPI_Errhandler handler, of_world;
+  MPI_Info hints;
+  MPI_Info_create(&hints);
+  MPI_Comm_create_errhandler(on_error, &of_world);
   MPI_Comm_dup(MPI_COMM_WORLD, &mine);
   MPI_Comm_create_errhandler(on_error, &handler);
   MPI_Comm_set_errhandler(mine, handler);
@@ -57,6 +67,14 @@ int main(int argc, char** argv) {
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
     CHECK(class_of(MPI_Type_size(MPI_DATATYPE_NULL, &value)) == MPI_ERR_TYPE);
     CHECK(class_of(MPI_Group_size(MPI_GROUP_NULL, &value)) == MPI_ERR_GROUP);
+    /* A handler of the program's own learns what the error is, as the caller does. */
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, of_world);
+    CHECK(is_handled(MPI_Type_size(MPI_DATATYPE_NULL, &value), MPI_ERR_TYPE));
+    CHECK(is_handled(MPI_Group_size(MPI_GROUP_NULL, &value), MPI_ERR_GROUP));
+    CHECK(is_handled(MPI_Info_get_nkeys(MPI_INFO_NULL, &value), MPI_ERR_INFO));
+    CHECK(is_handled(MPI_Info_set(hints, "", "empty"), MPI_ERR_INFO_KEY));
+    CHECK(is_handled(MPI_Add_error_string(MPI_ERR_RANK, "not the program's own"), MPI_ERR_ARG));
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     value = s;
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     MPI_Comm none = MPI_COMM_NULL;
@@ -128,6 +146,8 @@ int main(int argc, char** argv) {
   for (int s = 0; s < steps && steps <= 1000; ++s) CHECK(memory[s] == s);
   MPI_Free_mem(memory);
   MPI_Comm_free(&mine);
+  MPI_Info_free(&hints);
+  MPI_Errhandler_free(&of_world);
   MPI_Finalize();
   printf("ok errors\n");
   return 0;
