@@ -30,12 +30,14 @@ void keep(MPI_Datatype& kept, MPI_Datatype type) {
 bool is_to_be_deleted(const File& file) { return state.epochs && (file.amode & MPI_MODE_DELETE_ON_CLOSE) != 0; }
 
 // MPI_MODE_APPEND moves all of the file's pointers. Its first rank notes where the shared one is until somebody uses it,
-// as its own pointer tells: not all of Open MPI's implementations can tell the shared one. This needs no other rank, so
-// none can have moved the end of the file meanwhile. In MPI_MODE_SEQUENTIAL there is no pointer of its own.
+// as its own pointer tells; where MPI can't tell the shared one it can't put it back either, or somebody has already moved
+// it. In MPI_MODE_SEQUENTIAL there is no pointer of its own.
 void note_end(File& file) {
   if ((file.amode & MPI_MODE_APPEND) == 0 || (file.amode & MPI_MODE_SEQUENTIAL) != 0) return;
   if (file.peers->world.front() != state.rank) return;
-  if (real.File_get_position(file.real, &file.appended_at) != MPI_SUCCESS) file.appended_at = -1;
+  if (real.File_get_position(file.real, &file.appended_at) != MPI_SUCCESS ||
+      told_shared_position(file) != file.appended_at)
+    file.appended_at = -1;
 }
 
 // Fills in the virtual file of MPI's new one.
@@ -85,6 +87,7 @@ void note_view(MPI_File handle, MPI_Datatype etype, MPI_Datatype filetype) {
   if (file == nullptr) return;
   keep(file->etype, etype);
   keep(file->filetype, filetype);
+  file->pointer_lost = false;  // it begins anew
 }
 
 void note_committed(MPI_Datatype copy) {
@@ -93,6 +96,10 @@ void note_committed(MPI_Datatype copy) {
 
 void note_shared_pointer(MPI_File handle) {
   if (File* file = object_of<File>(handle)) file->shared_pointer.store(true, std::memory_order_relaxed);
+}
+
+void before_shared_pointer(MPI_File handle) {
+  if (const File* file = object_of<File>(handle)) require_shared_pointer(*file);
 }
 
 void note_started(MPI_File handle) {

@@ -21,6 +21,8 @@
 //  * Pointers are MPI's to tell. The shared one is read only if the program has used it: some of Open MPI's
 //    implementations can't tell it, and then the file postpones the gate. Until then it is where MPI has put it: where
 //    the view begins, as after opening again, or at the end at which MPI_MODE_APPEND opened the file, which is noted.
+//    It is read back after opening again. If it isn't where it was, the rank ends: at once if the program has used it, else
+//    before it does.
 //    In MPI_MODE_SEQUENTIAL nothing notes that end, and a view begins where the pointer was: such a file counts as used.
 #pragma once
 
@@ -39,10 +41,20 @@ void note_shared_pointer(MPI_File handle);
 void note_started(MPI_File handle);                  // a nonblocking collective
 void note_split(MPI_File handle, const char* call);  // a split collective; nullptr: it has ended
 
+// Before a call that uses the shared pointer.
+void before_shared_pointer(MPI_File handle);
+
 // --- At a gate -------------------------------------------------------------------------------------------
 
 // Notes which file `file.path` leads to now.
 void note_identity(File& file);
+
+// Where its shared pointer is; < 0 if MPI can't tell, as with sharedfp/individual, which reports success and stores nothing. Never
+// calls the program's error handler.
+MPI_Offset told_shared_position(const File& file);
+
+// Exits with a message if the shared pointer couldn't be put back when the file was opened again.
+void require_shared_pointer(const File& file);
 
 // What prevents a file from being closed now; "" if nothing does.
 std::string file_blocker();

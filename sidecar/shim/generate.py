@@ -65,6 +65,8 @@ REQUEST_KINDS = [  # first match decides
     (r".*_init|I.*|Comm_i.*", "kCollective"),
 ]
 
+SHARED_POINTER = r"File_\w+_(shared|ordered|ordered_begin)"
+
 # Statements to run after success.
 HOOKS = {
     "File_set_view": "note_view(fh, etype, filetype)",
@@ -72,7 +74,7 @@ HOOKS = {
 }
 # The same for procedures whose name matches.
 HOOK_PATTERNS = [
-    (r"File_\w+_(shared|ordered|ordered_begin)", "note_shared_pointer(fh)"),
+    (SHARED_POINTER, "note_shared_pointer(fh)"),
     (r"File_i\w+_all", "note_started(fh)"),
 ]
 
@@ -301,6 +303,8 @@ def wrapper(procedure):
     if name in HOOKS:
         after.append(HOOKS[name] + ";")
     after += [hook + ";" for pattern, hook in HOOK_PATTERNS if re.fullmatch(pattern, name)]
+    if re.fullmatch(SHARED_POINTER, name):
+        before.append("before_shared_pointer(fh);")
     if name.startswith("File_") and name.endswith("_begin"):
         after.append(f"note_split(fh, \"MPI_{name}\");")
     if name.startswith("File_") and name.endswith("_end"):

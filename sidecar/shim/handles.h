@@ -179,6 +179,7 @@ struct File : Object {
   // For the gate. Threads may use a file concurrently.
   std::atomic<bool> shared_pointer{false};  // used by this rank
   bool untold = false;                      // MPI can't tell the shared pointer
+  std::atomic<bool> pointer_lost{false};    // it isn't where it was in the last epoch
   std::atomic<int> unsaved{MPI_SUCCESS};    // the error of a gate's MPI_File_sync, until the program's returns it
   std::atomic<const char*> split{nullptr};  // the call that began a split collective
   std::atomic<std::int64_t> started{0};     // number of nonblocking collectives

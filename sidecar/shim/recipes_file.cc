@@ -43,13 +43,6 @@ class OwnCalls {
   MPI_Errhandler handler_ = nullptr;
 };
 
-// < 0 if MPI can't tell it: sharedfp/individual reports success and stores nothing.
-MPI_Offset shared_position(const File& file) {
-  constexpr MPI_Offset kUntold = -(MPI_Offset{1} << 60);  // remains negative if divided by the size of an etype
-  MPI_Offset told = kUntold;
-  return real.File_get_position_shared(file.real, &told) == MPI_SUCCESS ? told : kUntold;
-}
-
 // Whether the shared pointer may be elsewhere than where MPI puts it when the file is opened again, or than note_end()
 // has noted. In MPI_MODE_SEQUENTIAL there is no other pointer to know its place by, and a view may begin where it was.
 bool has_moved_shared_pointer(const File& file) {
@@ -61,8 +54,7 @@ bool has_moved_shared_pointer(const File& file) {
 // Asks once: MPI prints a message if it can't tell.
 bool is_untold(File& file) {
   if (file.untold || !has_moved_shared_pointer(file)) return file.untold;
-  const OwnCalls guard(file.real);
-  return file.untold = shared_position(file) < 0;
+  return file.untold = told_shared_position(file) < 0;
 }
 
 // MPI has made it for MPI_File_get_view.
@@ -99,7 +91,7 @@ std::unique_ptr<FileRecipe> read_file(const File& file) {
   // In MPI_MODE_SEQUENTIAL there is none.
   if (real.File_get_position(file.real, &recipe->position) != MPI_SUCCESS) recipe->position = -1;
   if (has_moved_shared_pointer(file))
-    recipe->shared_position = shared_position(file);
+    recipe->shared_position = told_shared_position(file);
   else if (file.etype == nullptr)  // a view moves it to its beginning
     recipe->shared_position = file.appended_at;
   int atomic = 0;
@@ -165,6 +157,17 @@ MPI_Offset agreed_shared_position(const File& file) {
   return all;
 }
 
+// Reads it back, since Open MPI may have chosen another implementation for it on this node, such as sharedfp/individual, which
+// reports success and stores nothing. All ranks have read it before any of them may use it.
+void put_back_shared_pointer(File& file, MPI_Offset at) {
+  const bool back = real.File_seek_shared(file.real, at, MPI_SEEK_SET) == MPI_SUCCESS && told_shared_position(file) == at;
+  std::int64_t lost = back ? 0 : 1;
+  must(real.Allreduce(MPI_IN_PLACE, &lost, 1, pre.int64, pre.max, file.comm), "finding a file's shared pointer");
+  file.pointer_lost = lost != 0;
+  // A program that hasn't used it may never do so, and need not run where files have one.
+  if (has_moved_shared_pointer(file)) require_shared_pointer(file);
+}
+
 void reopen(File& file) {
   const FileRecipe& recipe = *file.recipe;
   open(file, recipe.hints);
@@ -174,11 +177,7 @@ void reopen(File& file) {
          "restoring a file's view");
   if (recipe.position >= 0)
     must(real.File_seek(file.real, recipe.position, MPI_SEEK_SET), "restoring a file's individual pointer");
-  if (const MPI_Offset at = agreed_shared_position(file); at >= 0) {
-    const int rc = real.File_seek_shared(file.real, at, MPI_SEEK_SET);
-    // A program that hasn't used it may never do so, and need not run where files have one.
-    if (has_moved_shared_pointer(file)) must(rc, "restoring a file's shared pointer");
-  }
+  if (const MPI_Offset at = agreed_shared_position(file); at >= 0) put_back_shared_pointer(file, at);
   if (recipe.atomic) must(real.File_set_atomicity(file.real, 1), "restoring a file's atomic mode");
   real.File_set_errhandler(file.real, to_real(recipe.errhandler));
   note_identity(file);
@@ -233,6 +232,20 @@ std::string unreachable(const File& file) {
 }
 
 }  // namespace
+
+MPI_Offset told_shared_position(const File& file) {
+  constexpr MPI_Offset kUntold = -(MPI_Offset{1} << 60);  // remains negative if divided by the size of an etype
+  const OwnCalls guard(file.real);
+  MPI_Offset told = kUntold;
+  return real.File_get_position_shared(file.real, &told) == MPI_SUCCESS ? told : kUntold;
+}
+
+void require_shared_pointer(const File& file) {
+  if (!file.pointer_lost) return;
+  die("epoch %llu: the shared pointer of MPI file %s is lost, because Open MPI has no such pointer here, or another implementation "
+      "of it (sharedfp) than before; keep the file on a volume on which the pods of all ranks can lock files",
+      static_cast<unsigned long long>(state.epoch), file.path.c_str());
+}
 
 std::string file_blocker() {
   for (File* file : files.live()) {

@@ -29,7 +29,8 @@ foreach(source ${shim_programs})
   target_compile_options(shim_${name} PRIVATE -Wno-stringop-overread -Wno-stringop-overflow)  # MPI_UNWEIGHTED isn't an array
   list(APPEND shim_program_targets shim_${name})
 endforeach()
-set_target_properties(shim_blocked_files PROPERTIES ENABLE_EXPORTS ON)  # MPI must find its fsync
+# The shim and MPI must find what these replace of the C library.
+set_target_properties(shim_blocked_files shim_lost_pointer PROPERTIES ENABLE_EXPORTS ON)
 target_sources(shim_ignored PRIVATE ${ignored_arguments}/ignored_arguments.gen.h)
 target_include_directories(shim_ignored PRIVATE ${ignored_arguments})
 target_sources(shim_every_procedure PRIVATE ${every_procedure}/every_procedure.gen.h)

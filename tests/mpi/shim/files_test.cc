@@ -129,6 +129,56 @@ TEST(Shim, FileThatIsGoneInTheNextEpochEndsTheRank) {
   EXPECT_TRUE(message.contains("keep it on a volume that the pods of all ranks mount")) << message;
 }
 
+// A shared pointer that the next epoch's Open MPI can't hold ends the rank before it is used, so nothing is overwritten.
+class LostPointer : public testing::TestWithParam<const char*> {
+ protected:
+  LostPointer() {
+    EXPECT_TRUE(job_.reach(3));
+    EXPECT_TRUE(job_.turn()) << job_.stderr_of(0);
+  }
+
+  void expect_end() {
+    bool told = false;  // by one of them at least: the other may be ended by its loss
+    for (std::uint32_t r = 0; r < 2; ++r) {
+      EXPECT_NE(job_.wait(r), 0);
+      told = told || job_.stderr_of(r).contains("the shared pointer of MPI file " + path_ + " is lost");
+    }
+    EXPECT_TRUE(told) << job_.stderr_of(0) << job_.stderr_of(1);
+    EXPECT_TRUE(directory_.contents()["log"].starts_with(kBefore));
+  }
+
+  static std::string write_log(const Directory& directory) {
+    const std::string path = directory.path() / "log";
+    std::ofstream(path) << kBefore;
+    return path;
+  }
+
+  static constexpr const char* kBefore = "what is there before";
+  Directory directory_;
+  std::string path_ = write_log(directory_);
+  Job job_{{.ranks = 2, .program = "shim_lost_pointer", .arguments = {"1000000", path_, GetParam()}, .environment = {}}};
+};
+using UsedLostPointer = LostPointer;
+using LaterLostPointer = LostPointer;
+using UnusedLostPointer = LostPointer;
+
+TEST_P(UsedLostPointer, EndsTheRank) { expect_end(); }
+
+TEST_P(LaterLostPointer, EndsTheRankBeforeItIsUsed) {
+  ASSERT_TRUE(job_.reach(job_.status(0)["completed"].get<std::uint64_t>() + 3)) << job_.stderr_of(0);
+  job_.programs[0].signal(SIGUSR1);
+  expect_end();
+}
+
+TEST_P(UnusedLostPointer, IsNoLoss) {
+  ASSERT_TRUE(job_.reach(job_.status(0)["completed"].get<std::uint64_t>() + 3)) << job_.stderr_of(0);
+  job_.finish_ok();
+}
+
+INSTANTIATE_TEST_SUITE_P(Shim, UsedLostPointer, testing::Values("used"));
+INSTANTIATE_TEST_SUITE_P(Shim, LaterLostPointer, testing::Values("later"));
+INSTANTIATE_TEST_SUITE_P(Shim, UnusedLostPointer, testing::Values("never", "view"));
+
 // Files that can't be closed at a gate.
 class BlockedFiles : public testing::TestWithParam<std::pair<const char*, const char*>> {};
 
