@@ -2,13 +2,14 @@
 """Jobs run by `bsp-operator local run`: real pods, Open MPI and criu."""
 import base64
 import json
+import os
 import signal
 import subprocess
 import sys
 import unittest
 import xml.dom.minidom
 
-from local_job import LocalJob, field_of, kill, lattice_boltzmann, sequential_field, sized_lattice_boltzmann, wait_for
+from local_job import LocalJob, field_of, kill, lattice_boltzmann, on_host, sequential_field, sized_lattice_boltzmann, wait_for
 from places import with_places
 
 
@@ -121,6 +122,22 @@ class Endings(unittest.TestCase):
             status, output = run.wait()
             self.assertEqual(status, 0, output)
             self.assertIn("restarting it", output)
+            self.assertEqual(field_of(output), sequential_field(command), output)
+
+    def test_last_lines_that_the_engine_writes_late(self):
+        """Rank 0's log gets its last lines only after the job has succeeded."""
+        command = lattice_boltzmann(supersteps=60)
+        with LocalJob("e2e-last-lines", command) as run:
+            run.wait_for_superstep(5)
+            app = next(name for name in run.leftovers() if name.endswith("job-r0-g0-app"))
+            engine = int(on_host("podman", "inspect", "--format", "{{.State.ConmonPid}}", app).stdout)
+            os.kill(engine, signal.SIGSTOP)
+            try:
+                wait_for("the job's success", lambda: run.ended() or run.job().get("phase") == "Succeeded")
+            finally:
+                os.kill(engine, signal.SIGCONT)
+            status, output = run.wait()
+            self.assertEqual(status, 0, output)
             self.assertEqual(field_of(output), sequential_field(command), output)
 
     def test_next_operator_completes_the_final_status(self):

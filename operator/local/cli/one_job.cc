@@ -17,6 +17,7 @@
 #include "operator/cli/exit_code.h"
 #include "operator/local/cli/admission.h"
 #include "operator/local/cli/preflight.h"
+#include "operator/local/cli/summary.h"
 #include "operator/local/files.h"
 #include "operator/local/network.h"
 #include "operator/local/pod_plan.h"
@@ -178,6 +179,15 @@ Result<void> OneJob::settle() {
       return crds::is_finished(status.phase) && (!has_gain || status.realised_gain_seconds);
     };
     if (std::ranges::all_of(migrations_, written) || std::chrono::steady_clock::now() > until) return {};
+    BSP_TRY(const bool serves, keep_operator());
+    if (!serves) return {};
+  }
+}
+
+Result<void> OneJob::await_output(std::uint32_t rank) {
+  for (;; std::this_thread::sleep_for(50ms)) {
+    BSP_TRY(const bool complete, has_all_output(*store_, job_, rank, SystemClock{}.now()));
+    if (complete) return {};
     BSP_TRY(const bool serves, keep_operator());
     if (!serves) return {};
   }

@@ -43,6 +43,8 @@ class OneJob {
   Result<Turn> next();
   // Waits for what the operator writes about migrations a moment after the job has ended.
   Result<void> settle();
+  // Waits for the last lines of a rank of a job that has succeeded.
+  Result<void> await_output(std::uint32_t rank);
   // Ends everything and removes it.
   Result<void> remove();
 

@@ -157,10 +157,12 @@ Result<int> logs(std::span<const std::string> words) {
   for (;;) {
     BSP_TRY(const auto job, crds::bsp_job_from_json(object));
     BSP_CHECK_OK(screens::check_rank(job, *rank));
+    // Before the log is read, because it grows until then.
+    BSP_TRY(const bool complete, has_all_output(*store, job, *rank, now()));
     const std::string output = rank_output(store->directory() + "/logs", job, *rank);
     if (output.size() > shown) put(output.substr(shown));
     shown = std::max(shown, output.size());
-    if (!follows || crds::is_finished(job.status.phase)) return 0;
+    if (!follows || complete) return 0;
     BSP_TRY(const auto events, store->wait({kBspJob}, store->options().name_space, cursor, kFollow));
     for (const auto& event : events) {
       if (text_at(part_at(event.object, "metadata"), "name") != job.metadata.name) continue;

@@ -128,6 +128,7 @@ class Run {
   Result<int> finish() {
     // The operator writes the outcome of migrations on other threads, a moment after the job's.
     BSP_CHECK_OK(one_.settle());
+    BSP_CHECK_OK(one_.await_output(0));
     const crds::BspJob& job = one_.job();
     const auto migrations = one_.migrations();
     view_.update(job, migrations);

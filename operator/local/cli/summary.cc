@@ -4,7 +4,9 @@
 #include <map>
 
 #include "base/core/read_file.h"
+#include "base/json/fields.h"
 #include "crds/names.h"
+#include "operator/kinds.h"
 #include "operator/local/pod_logs.h"
 #include "operator/reconcile/kernel/pods.h"
 
@@ -13,6 +15,8 @@ namespace bsp::local {
 using nlohmann::json;
 
 namespace {
+
+constexpr auto kLastLines = std::chrono::seconds(10);
 
 json number_or_null(const std::optional<double>& value) { return value ? json(*value) : json(); }
 
@@ -74,6 +78,17 @@ std::string rank_output(const std::string& log_dir, const crds::BspJob& job, std
     if (content) out += log_text(*content);
   }
   return out;
+}
+
+Result<bool> has_all_output(Store& store, const crds::BspJob& job, std::uint32_t rank, Time now) {
+  if (job.status.phase != crds::JobPhase::kSucceeded) return crds::is_finished(job.status.phase);
+  if (rank >= job.status.ranks.size() || now > job.status.completion_time + kLastLines) return true;
+  const auto pod = store.get({kPod, job.metadata.name_space, job.status.ranks[rank].pod});
+  if (!pod) return pod.error().code == ErrorCode::kNotFound ? Result<bool>(true) : std::unexpected(pod.error());
+  for (const json& container : part_at(part_at(*pod, "status"), "containerStatuses"))
+    if (text_at(container, "name") == names::kAppContainer)
+      return part_at(part_at(container, "state"), "terminated").is_object();
+  return false;
 }
 
 }  // namespace bsp::local

@@ -8,6 +8,7 @@
 
 #include "crds/bspjob.h"
 #include "crds/rankmigration.h"
+#include "operator/local/store.h"
 
 namespace bsp::local {
 
@@ -18,5 +19,10 @@ nlohmann::json summary_of(const crds::BspJob& job, const std::vector<crds::RankM
 
 // What the rank has written in all its pods, in order. `log_dir`: <store>/logs.
 std::string rank_output(const std::string& log_dir, const crds::BspJob& job, std::uint32_t rank);
+
+// Whether that has the last lines, too: the engine may write them after the job has succeeded, because a sidecar reports its
+// program's end at once, but before the node reports the container's end. Of a job that failed, true. True as well ten seconds
+// after the end: a node may never report it.
+Result<bool> has_all_output(Store& store, const crds::BspJob& job, std::uint32_t rank, Time now);
 
 }  // namespace bsp::local
