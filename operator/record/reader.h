@@ -167,7 +167,7 @@ class Reader {
           reader.take_cells((out.*member).rows() * (out.*member).cols(), at);
         else if (const auto it = object.find(name); it != object.end())
           reader.read_grid(*it, out.*member, static_cast<Cell>(field.usual), here);
-        else
+        else if (!field.rare)
           reader.refuse(here, "is required");
       } else if (!left_out<Member<M>>(name) && (!field.rare || object.contains(name))) {
         reader.required(object, name, out.*member, at);
