@@ -132,26 +132,27 @@ void Sidecars::watch(const std::shared_ptr<Node>& node) {
   std::weak_ptr<Node> weak = node;
   CallLimit* first_contact = node->answered ? nullptr : &first_contacts_;
   node->watch.call(wire::kWatch, reflect::write(wire::WatchRequest{node->version, kWatchWait.count()}), {},
-                   kWatchWait + kAnswerLimit, [this, weak, first_contact](Result<net::Answer> answer) {
+                   kWatchWait + kAnswerLimit,
+                   [this, weak, first_contact, known = node->version](Result<net::Answer> answer) {
                      const auto self = weak.lock();
                      // An unreadable answer counts as none, so the request must be repeated.
                      if (self)
-                       if (const auto taken = guarded([&] { heard(self, answer); }); !taken)
-                         heard(self, std::unexpected(taken.error()));
+                       if (const auto taken = guarded([&] { heard(self, known, answer); }); !taken)
+                         heard(self, known, std::unexpected(taken.error()));
                      if (first_contact) first_contact->end();
                    });
 }
 
-void Sidecars::heard(const std::shared_ptr<Node>& node, const Result<net::Answer>& answer) {
+void Sidecars::heard(const std::shared_ptr<Node>& node, std::uint64_t known, const Result<net::Answer>& answer) {
   const auto again = [this, weak = std::weak_ptr(node)] {
     if (const auto still = weak.lock()) contact(still);
   };
   if (answer) {
     node->answered = true;
     node->silent_since.reset();
-    const std::uint64_t before = std::exchange(node->version, count_at<std::uint64_t>(answer->header, "version"));
+    const std::uint64_t before = node->version;
     node->opened(node->command).connect();  // it answers; connect before a verb is urgent
-    if (!note_status(node->pod(), answer->header)) note_unreachable(node->pod());
+    if (!note_status(*node, known, answer->header)) note_unreachable(node->pod());
     const auto now = std::chrono::steady_clock::now();
     if (node->version != before) notify();  // else the watch has timed out
     if (node->may_push(now))
@@ -208,13 +209,14 @@ void Sidecars::send_now(const std::shared_ptr<Node>& node, const migrate::Action
     command.call(std::string(to_string(action.kind)), *action.fields, {}, kAnswerLimit, std::move(answered));
   const auto began = std::chrono::steady_clock::now();
   command.call(wire::kStatus, nlohmann::json::object(), {}, kAnswerLimit,
-               [this, weak = std::weak_ptr(node), plans = plans_, action, outcome, began](Result<net::Answer> status) {
-                 if (const auto self = weak.lock()) note_sent(*self, action, began, *outcome, status);
+               [this, weak = std::weak_ptr(node), plans = plans_, action, outcome, began,
+                known = node->version](Result<net::Answer> status) {
+                 if (const auto self = weak.lock()) note_sent(*self, action, began, known, *outcome, status);
                  if (action.plan) plans->end();
                });
 }
 
-void Sidecars::note_sent(Node& node, const migrate::Action& action, net::SteadyTime began,
+void Sidecars::note_sent(Node& node, const migrate::Action& action, net::SteadyTime began, std::uint64_t known,
                          const Result<net::Answer>& outcome, const Result<net::Answer>& status) {
   Node::Sent& sent = node.sent[{action.kind, action.number}];
   sent.under_way = false;
@@ -225,13 +227,20 @@ void Sidecars::note_sent(Node& node, const migrate::Action& action, net::SteadyT
       std::lock_guard lock(mutex_);
       round_trip_ += 0.2 * (std::chrono::duration<double>(sent.at - began).count() - round_trip_);
     }
-    note_status(node.pod(), status->header);
+    note_status(node, known, status->header);
   }
   note_answer(node.pod(), action, outcome);
   notify();
 }
 
-bool Sidecars::note_status(const std::string& pod, const nlohmann::json& header) {
+// The watch and the verbs have a connection each, so answers may arrive in another order than they were given. If a newer status
+// has arrived since the request was sent, an older one is dropped. Without one it counts, however low its version is: the sidecar
+// was restarted, and its node's clock has gone back.
+bool Sidecars::note_status(Node& node, std::uint64_t known, const nlohmann::json& header) {
+  const std::string& pod = node.pod();
+  const auto version = count_at<std::uint64_t>(header, "version");
+  if (node.version != known && version < node.version) return true;
+  node.version = version;
   auto status = wire::rank_status_from_json(header);
   if (!status) {
     note_rejected(pod, status.error().message);

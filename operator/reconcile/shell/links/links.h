@@ -119,18 +119,19 @@ class Sidecars {
   struct Node;
   void contact(const std::shared_ptr<Node>& node);
   void watch(const std::shared_ptr<Node>& node);
-  void heard(const std::shared_ptr<Node>& node, const Result<net::Answer>& answer);
+  // `known`: node->version when the request was sent; also of the next two.
+  void heard(const std::shared_ptr<Node>& node, std::uint64_t known, const Result<net::Answer>& answer);
   void send(const std::shared_ptr<Node>& node, const migrate::Action& action);
   void send_now(const std::shared_ptr<Node>& node, const migrate::Action& action);
-  void note_sent(Node& node, const migrate::Action& action, net::SteadyTime began, const Result<net::Answer>& outcome,
-                 const Result<net::Answer>& status);
+  void note_sent(Node& node, const migrate::Action& action, net::SteadyTime began, std::uint64_t known,
+                 const Result<net::Answer>& outcome, const Result<net::Answer>& status);
+  bool note_status(Node& node, std::uint64_t known, const nlohmann::json& header);  // false: it can't be read
   void ask_page(const std::shared_ptr<Node>& node);
   struct Page;  // the members asked for it
   void heard_page(const std::shared_ptr<Node>& of, const Page& page, const Result<net::Answer>& answer);
   // False: there is nothing more to ask for now.
   bool take_page(Node& node, const Page& page, const nlohmann::json& header);
   void note_rejected(const std::string& pod, std::string why);
-  bool note_status(const std::string& pod, const nlohmann::json& header);  // false: it can't be read
   void note_unreachable(const std::string& pod);
   void note_answer(const std::string& pod, const migrate::Action& action, const Result<net::Answer>& answer);
   void note_who_hears(const std::string& who, const nlohmann::json& answer);

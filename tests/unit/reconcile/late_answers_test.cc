@@ -1,0 +1,123 @@
+// A sidecar's watch and its verbs have a connection each, so answers may arrive in another order than they were given.
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <future>
+#include <optional>
+#include <thread>
+
+#include "base/json/fields.h"
+#include "operator/reconcile/shell/links/links.h"
+#include "tests/unit/net/link_world.h"
+
+namespace bsp::reconcile {
+namespace {
+
+using nlohmann::json;
+using wire::TransferPhase;
+
+// Answers in a thread of its own.
+class ScriptedSidecar {
+ public:
+  using Answer = std::function<void(ScriptedSidecar&, const net::Request&, net::Reply)>;
+
+  std::optional<net::Reply> watch, status;  // not answered yet
+
+  explicit ScriptedSidecar(Answer answer) : thread_([this] { loop_.run(); }) {
+    run([&] {
+      server_ = net::LinkServer::listen(loop_, ca_.context("job-0"), "127.0.0.1:0",
+                                        [this, answer = std::move(answer)](net::Request request, net::Reply reply) {
+                                          answer(*this, request, std::move(reply));
+                                        })
+                    .value();
+    });
+  }
+  ~ScriptedSidecar() {
+    run([&] {
+      watch.reset();
+      status.reset();
+      server_.reset();
+    });
+    loop_.stop();
+    thread_.join();
+  }
+  net::TlsContext operators() { return ca_.context("operator"); }
+  [[nodiscard]] std::map<std::string, std::string> pods() const {
+    return {{"job-0", std::format("127.0.0.1:{}", server_->port())}};
+  }
+
+ private:
+  void run(const std::function<void()>& work) {
+    std::promise<void> done;
+    loop_.post([&] {
+      work();
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
+
+  net::Ca ca_;
+  net::Loop loop_;
+  std::unique_ptr<net::LinkServer> server_;
+  std::thread thread_;
+};
+
+json a_status(std::uint64_t version, TransferPhase phase) {
+  wire::RankStatus status;
+  status.version = version;
+  status.transfer.phase = phase;
+  return status;
+}
+
+std::uint64_t asked_from(const net::Request& request) { return count_at<std::uint64_t>(request.fields, "version"); }
+
+// The facts once they say `what`.
+SidecarFacts facts_with(const Sidecars& sidecars, const std::function<bool(const SidecarFacts&)>& what) {
+  for (;;) {
+    const auto all = sidecars.facts();
+    if (const auto it = all.find("job-0"); it != all.end() && what(it->second)) return it->second;
+    ::poll(nullptr, 0, 5);
+  }
+}
+
+TEST(LateAnswers, AnOlderStatusDoesNotReplaceANewerOne) {
+  ScriptedSidecar theirs([](ScriptedSidecar& self, const net::Request& request, net::Reply reply) {
+    if (request.verb == wire::kWatch) {
+      if (asked_from(request) == 0) return reply.ok(a_status(1, TransferPhase::kRestoring));
+      self.watch = std::move(reply);
+      if (asked_from(request) == 2 && self.status)
+        std::exchange(self.status, {})->ok(a_status(1, TransferPhase::kRestoring));
+    } else if (request.verb == wire::kStatus) {
+      self.status = std::move(reply);  // on its way until the operator has heard of the next change
+    } else {
+      reply.ok();
+    }
+    if (self.status && self.watch) std::exchange(self.watch, {})->ok(a_status(2, TransferPhase::kRestored));
+  });
+  SidecarThread thread("");
+  Sidecars sidecars(thread, {.tls = theirs.operators(), .changed = {}});
+  sidecars.track(theirs.pods());
+  facts_with(sidecars, [](const SidecarFacts& facts) { return facts.status.has_value(); });
+  migrate::Wave wave;
+  wave.moves.emplace_back().target_pod = "job-0";
+  sidecars.call(migrate::Action::restore(wave, 0));
+  const SidecarFacts facts = facts_with(sidecars, [](const SidecarFacts& f) { return !f.done.empty(); });
+  EXPECT_EQ(facts.status->version, 2);
+  EXPECT_EQ(facts.status->transfer.phase, TransferPhase::kRestored);
+}
+
+TEST(LateAnswers, ASidecarWhoseClockWentBackIsHeard) {
+  ScriptedSidecar theirs([](ScriptedSidecar& self, const net::Request& request, net::Reply reply) {
+    if (asked_from(request) == 5)
+      self.watch = std::move(reply);  // nothing changes
+    else
+      reply.ok(a_status(asked_from(request) == 0 ? 1000 : 5, TransferPhase::kIdle));
+  });
+  SidecarThread thread("");
+  Sidecars sidecars(thread, {.tls = theirs.operators(), .changed = {}});
+  sidecars.track(theirs.pods());
+  facts_with(sidecars, [](const SidecarFacts& facts) { return facts.status && facts.status->version == 5; });
+}
+
+}  // namespace
+}  // namespace bsp::reconcile
