@@ -35,7 +35,8 @@ class Rescheduler {
   std::optional<Decided> advance(const Observed& o);
   // Writes alpha, D, times, imbalance, calibration and the state to be continued.
   void store(crds::BspJobStatus& status, const Observed& o) const;
-  // The gains of the last wave, once enough supersteps have passed (or `ending`); at most once.
+  // The gains of the last wave, once enough supersteps have passed; at most once. `ending`: there will be no more of them,
+  // so the comparison uses what there is, if that is at least two.
   std::vector<RealisedGain> realised(const crds::BspJobStatus& status, bool ending);
 
   [[nodiscard]] const observe::Collector& collector() const { return collector_; }

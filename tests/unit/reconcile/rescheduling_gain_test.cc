@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "operator/reconcile/kernel/advisor.h"
 #include "tests/unit/reconcile/rescheduling_fixture.h"
 
 namespace bsp::reconcile {
@@ -70,6 +71,44 @@ TEST_F(Rescheduling, AnEndingJobUsesTheSuperstepsItHas) {
   feed(r, 6, 8);
   EXPECT_THAT(r.realised(o.job.status, false), IsEmpty());
   EXPECT_THAT(r.realised(o.job.status, true), SizeIs(2));
+}
+
+TEST_F(Rescheduling, TheNextWaveUsesTheSuperstepsSinceTheLast) {
+  o.job.spec.rescheduling.heuristic = crds::Heuristic::kAuto;
+  moved_ns = 3'000'000'000;  // so the scheduler takes the wave back
+  for (const bool by_hand : {false, true}) {
+    const Observed before = o;
+    Advisor advisor({});
+    advisor.begin(o.job);
+    const auto feed = [&](std::uint64_t t) {
+      for (std::uint32_t rank = 0; rank < 3; ++rank) advisor.add(report(rank, t));
+      return advisor.advance(o);
+    };
+    const auto next_wave = [&](std::uint64_t t) {
+      Advice advice;
+      for (const std::uint64_t first = t; (!advice.call || advice.call->moves.empty()) && t < first + 60; ++t) {
+        if (advice.call) advisor.stored();
+        advice = feed(t);
+        EXPECT_TRUE((advice.call && !advice.call->moves.empty()) || advice.gains.empty()) << "too few to compare";
+      }
+      return std::pair(advice, t);
+    };
+    const auto [advice, edge] = next_wave(1);
+    ASSERT_TRUE(advice.call);
+    const migrate::Wave wave = begin(*advice.call);
+    advisor.stored();
+    end(wave, Phase::kSucceeded, edge);
+    for (std::uint64_t t = edge; t < edge + 4; ++t) EXPECT_THAT(feed(t).gains, IsEmpty());
+    if (by_hand) {
+      o.migrations.emplace_back().metadata.name = "by-hand";
+      EXPECT_THAT(feed(edge + 4).gains, SizeIs(wave.moves.size()));
+    } else {
+      const auto [back, t] = next_wave(edge + 4);
+      EXPECT_LT(t, edge + 10);
+      EXPECT_THAT(back.gains, SizeIs(wave.moves.size()));
+    }
+    o = before;
+  }
 }
 
 TEST_F(Rescheduling, ARolledBackWaveGainsNothingAndRestartsTheWindow) {
