@@ -25,7 +25,8 @@ namespace bsp::local {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr unsigned kFirstPod = 2;      // 10.88.0.1 is the bridge
+constexpr unsigned kBridge = 1;
+constexpr unsigned kFirstPod = 2;
 constexpr unsigned kLastPod = 0xfffe;  // 10.88.255.254
 
 std::string address_text(unsigned host) { return std::format("10.88.{}.{}", host >> 8, host & 0xff); }
@@ -107,12 +108,15 @@ Result<std::string> Network::hub() const {
   BSP_CHECK_OK(create_namespace(hub_path()));
   BSP_TRY(const bool exists, has_address(hub_path(), "br0", "10.88.0.1"));
   if (!exists) {
-    constexpr const char* kCommands =
+    // A bridge without a hardware address of its own takes the lowest of its ports', and changes it when a pod comes or
+    // goes: the other pods would send to the former one until their ARP entries expire.
+    const std::string commands = std::format(
         "link set lo up\n"
-        "link add br0 type bridge\n"
+        "link add br0 address {} type bridge\n"
         "addr add 10.88.0.1/16 dev br0\n"
-        "link set br0 up\n";
-    BSP_TRY(const std::string errors, ip_batch(hub_path(), kCommands));
+        "link set br0 up\n",
+        hardware_address(kBridge));
+    BSP_TRY(const std::string errors, ip_batch(hub_path(), commands));
     BSP_TRY(const bool created, has_address(hub_path(), "br0", "10.88.0.1"));
     if (!created) return fail(ErrorCode::kFailed, "creating the pods' bridge: " + errors);
   }

@@ -8,7 +8,8 @@ up() {
   hub=$(netns_of control)
   ip netns add "$hub"
   ip -n "$hub" link set lo up
-  ip -n "$hub" link add switch type bridge
+  # An address of its own: a bridge would take the lowest of its ports' addresses, and change it when a port comes or goes.
+  ip -n "$hub" link add switch address 02:00:00:00:00:01 type bridge
   ip -n "$hub" addr add "$control_ip/24" dev switch
   ip -n "$hub" link set switch up
   while read -r number name _; do
