@@ -10,6 +10,7 @@ import sys
 import unittest
 
 import cluster_job
+import cluster_nodes
 from cluster_job import Namespace, bsp_job, field_of, helm, job_of, kubectl, lattice_boltzmann, get_object, sequential_field, wait_for
 
 ENDLESS = lattice_boltzmann(supersteps=1000000)
@@ -166,7 +167,11 @@ class Certificates(unittest.TestCase):
             self.assertEqual(self.authority(), seed)
 
             before = {n: s["data"] for n, s in job.secrets().items()}
-            kubectl("delete", "pod", cluster_job.leader(), "-n", system, "--grace-period=0", "--force")
+            lost = cluster_job.leader()
+            running = [pid for pid in cluster_nodes.processes("bsp-operator") if cluster_nodes.environment(pid).get("HOSTNAME") == lost]
+            kubectl("delete", "pod", lost, "-n", system, "--grace-period=0", "--force")
+            # Its pod is gone before its process is, which would put the seed back.
+            wait_for("the leader's end", lambda: all(cluster_nodes.state(pid) in ("", "X", "Z") for pid in running), 60)
             kubectl("delete", "secret", f"{name}-authority", "-n", system)
             wait_for("another seed", lambda: self.authority() not in ("", seed), 120)
             wait_for("the pods' certificates to be renewed", lambda: all(job.secrets()[n]["data"]["ca.pem"] != d["ca.pem"] for n, d in before.items()), 120)
