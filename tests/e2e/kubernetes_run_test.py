@@ -22,7 +22,7 @@ class InANamespace(unittest.TestCase):
 
     def lasting(self):
         """20 s on a quiet machine: still running when a test has done its first step."""
-        return sized_lattice_boltzmann(0.1, supersteps=200)
+        return sized_lattice_boltzmann(0.13, supersteps=200)
 
     def check_field(self, job, command):
         self.assertEqual(field_of(job.log(0)), sequential_field(command), job.log(0)[-2000:] + job.summary())
@@ -432,7 +432,7 @@ class Chart(unittest.TestCase):
             helm("upgrade", name, cluster_job.CHART, "-n", space, "--reuse-values", "--set", f"runtime.delivery={how}", "--wait")
         self.addCleanup(deliver, was)
         deliver("Copy")
-        command = sized_lattice_boltzmann(0.1, supersteps=200)
+        command = sized_lattice_boltzmann(0.13, supersteps=200)
         with Namespace("e2e-copied") as jobs, job_of(jobs, bsp_job("copied", command, sets={"names": ["slow", "fast", "medium"]})) as job:
             job.wait_for_superstep(5)
             for pod in job.pods().values():
