@@ -23,8 +23,9 @@ MONITORING = pathlib.Path(CHART) / "monitoring"
 class Screen(InANamespace):
     def test_get_describe_and_watch(self):
         command = sized_lattice_boltzmann(0.5, supersteps=300)
+        template = {"spec": {"containers": [{"name": "app", "image": "localhost/bsp-apps:dev"}]}}  # as in examples/
         words = [ON_HOST, "env", f"KUBECONFIG={KUBECONFIG}", KUBECTL, "get", "bspjobs", "-w", "-n", self.space.name, "--no-headers"]
-        with job_of(self.space, bsp_job("seen", command, ranks=4, rescheduling={"alpha": 4, "d": 0.25})) as job, \
+        with job_of(self.space, bsp_job("seen", command, ranks=4, template=template, rescheduling={"alpha": 4, "d": 0.25})) as job, \
              subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as watch:
             job.wait("a move", lambda s: job.alive(s).get("migrations", {}).get("succeeded", 0) > 0, 240)
             wait_for("the measured gain", lambda: "GainMeasured" in [r for r, _ in self.space.events("seen")], 120, detail=job.summary)
