@@ -33,7 +33,7 @@ ROLLBACK = ("source", "epoch.prepare")
 # From here on only the target may run the rank: if it is lost the job restarts, unless the source can be named again (operator/migrate).
 AFTER_COMMIT = ("Resuming",)
 TARGET_HAS_ALL = ("Restoring", "Resuming")  # the source is no longer needed
-SHORT, LONG = stamping(600), stamping(2500)  # about 30 s, and longer than the wait for a target
+SHORT, LONG = stamping(600), stamping(5000)  # 15 to 30 s, and longer than the wait for a target
 
 
 def node_is_ready(name):
