@@ -29,6 +29,7 @@ class Screen(InANamespace):
              subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as watch:
             job.wait("a move", lambda s: job.alive(s).get("migrations", {}).get("succeeded", 0) > 0, 240)
             wait_for("the measured gain", lambda: "GainMeasured" in [r for r, _ in self.space.events("seen")], 120, detail=job.summary)
+            job.wait_for_superstep(40)  # what a start and a wave repeat is a small part of what there is to see
             row, = columns(self.space.kubectl("get", "bspjobs").stdout)
             print(self.space.kubectl("get", "bspjobs").stdout)
             self.assertRegex(row["RANKS"], r"\w+ \d/\d \w+ \d/\d")
