@@ -71,21 +71,20 @@ def state(pid):
     return "X" if killed or ending else fields[0] if fields else ""
 
 
-def processes(comm):
-    """Ids of the processes whose program name begins with `comm`."""
-    return [int(entry.name) for entry in os.scandir("/proc") if entry.name.isdigit() and text_of(entry.name, "comm").startswith(comm)]
+def processes(comm, **variables):
+    """Ids of the processes whose program name begins with `comm` and whose environment has these variables."""
+    pids = [int(entry.name) for entry in os.scandir("/proc") if entry.name.isdigit() and text_of(entry.name, "comm").startswith(comm)]
+    return [pid for pid in pids if variables.items() <= environment(pid).items()] if variables else pids
 
 
 def kill_process(comm, how=signal.SIGKILL, **variables):
     """Sends SIGKILL (or `how`) to the one process with that program and environment; False if there is none."""
-    for pid in processes(comm):
-        have = environment(pid)
-        if all(have.get(name) == value for name, value in variables.items()):
-            try:
-                os.kill(pid, how)
-                return True
-            except ProcessLookupError:
-                return False
+    for pid in processes(comm, **variables):
+        try:
+            os.kill(pid, how)
+            return True
+        except ProcessLookupError:
+            return False
     return False
 
 

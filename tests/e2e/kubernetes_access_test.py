@@ -168,7 +168,7 @@ class Certificates(unittest.TestCase):
 
             before = {n: s["data"] for n, s in job.secrets().items()}
             lost = cluster_job.leader()
-            running = [pid for pid in cluster_nodes.processes("bsp-operator") if cluster_nodes.environment(pid).get("HOSTNAME") == lost]
+            running = cluster_nodes.processes("bsp-operator", HOSTNAME=lost)
             kubectl("delete", "pod", lost, "-n", system, "--grace-period=0", "--force")
             # Its pod is gone before its process is, which would put the seed back.
             wait_for("the leader's end", lambda: all(cluster_nodes.state(pid) in ("", "X", "Z") for pid in running), 60)

@@ -29,7 +29,7 @@ class Readme(unittest.TestCase):
             with self.subTest(command):
                 watches = " -w" in command
                 if watches:
-                    wait_for("the job to run", lambda: get_object(JOB).get("status", {}).get("phase") == "Running", 180)
+                    wait_for("the job to run", lambda: get_object(JOB, {}).get("status", {}).get("phase") == "Running", 180)
                 done = type_in(command, 5 if watches else 300)
                 self.assertEqual(done.returncode, 124 if watches else 0, done.stdout + done.stderr)
                 if "get" in command or "describe" in command or "explain" in command:
