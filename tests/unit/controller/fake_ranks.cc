@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <format>
-#include <future>
 
 #include "base/core/base64.h"
 #include "base/net/tls.h"
@@ -56,22 +55,10 @@ ReservedNetwork::ReservedNetwork() {
   check(false, "one of the networks 127.128.0.0 to 127.254.0.0 is free");
 }
 
-FakeRanks::FakeRanks(kube::Client& client, FakeRanksOptions options)
-    : client_(client), options_(std::move(options)), thread_([this] { loop_.run(); }) {}
+FakeRanks::FakeRanks(kube::Client& client, FakeRanksOptions options) : client_(client), options_(std::move(options)) {}
 
 FakeRanks::~FakeRanks() {
-  on_loop([this] { ranks_.clear(); });
-  loop_.stop();
-  thread_.join();
-}
-
-void FakeRanks::on_loop(const std::function<void()>& work) {
-  std::promise<void> done;
-  loop_.post([&] {
-    work();
-    done.set_value();
-  });
-  done.get_future().wait();
+  thread_.run([this] { ranks_.clear(); });
 }
 
 std::size_t FakeRanks::bring_up(const std::function<std::string(const std::string&, std::uint32_t)>& node_of) {
@@ -83,7 +70,7 @@ std::size_t FakeRanks::bring_up(const std::function<std::string(const std::strin
     const std::string name = pod["metadata"]["name"];
     bool known = false;
     std::size_t number = 0;
-    on_loop([&] {
+    thread_.run([&] {
       known = ranks_.contains(name);
       number = ranks_.size();
     });
@@ -114,8 +101,8 @@ std::size_t FakeRanks::bring_up(const std::function<std::string(const std::strin
     auto tls = net::TlsContext::create({decoded(secret, "ca.pem"), decoded(secret, reconcile::certificate_file(name)),
                                         decoded(secret, reconcile::key_file(name))});
     check(tls.has_value(), "a pod's certificate can be used");
-    on_loop([&] {
-      auto server = net::LinkServer::listen(loop_, *tls, std::format("{}:{}", address, names::kSidecarPort),
+    thread_.run([&] {
+      auto server = net::LinkServer::listen(thread_.loop, *tls, std::format("{}:{}", address, names::kSidecarPort),
                                             [this, weak = std::weak_ptr(rank)](net::Request request, net::Reply reply) {
                                               if (const auto self = weak.lock())
                                                 serve(self, std::move(request), std::move(reply));
@@ -134,7 +121,7 @@ std::size_t FakeRanks::bring_up(const std::function<std::string(const std::strin
 }
 
 void FakeRanks::silence(const std::string& pod) {
-  on_loop([&] { ranks_.at(pod)->server.reset(); });
+  thread_.run([&] { ranks_.at(pod)->server.reset(); });
 }
 
 std::uint64_t FakeRanks::asked(const std::string& verb) {
@@ -230,7 +217,7 @@ void FakeRanks::serve(const std::shared_ptr<Rank>& rank, net::Request request, n
 void FakeRanks::answer_watch(const std::shared_ptr<Rank>& rank, std::uint64_t version, steady_clock::time_point until,
                              std::shared_ptr<net::Reply> reply) {
   if (rank->status.version != version || steady_clock::now() >= until) return reply->ok(status_of(*rank));
-  loop_.after(50ms, [this, weak = std::weak_ptr(rank), version, until, reply] {
+  thread_.loop.after(50ms, [this, weak = std::weak_ptr(rank), version, until, reply] {
     if (const auto self = weak.lock()) answer_watch(self, version, until, reply);
   });
 }

@@ -8,12 +8,12 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 
 #include "base/core/fd.h"
 #include "base/net/link.h"
 #include "crds/requests.h"
 #include "operator/kube/client.h"
+#include "tests/unit/net/loop_thread.h"
 
 namespace bsp::controller {
 
@@ -57,16 +57,14 @@ class FakeRanks {
   nlohmann::json status_of(Rank& rank) const;
   nlohmann::json report_of(Rank& rank, const wire::ReportRequest& request) const;
   [[nodiscard]] std::uint64_t completed(const Rank& rank) const;
-  void on_loop(const std::function<void()>& work);
 
   kube::Client& client_;
   const FakeRanksOptions options_;
   const ReservedNetwork network_;
-  net::Loop loop_;
   std::map<std::string, std::shared_ptr<Rank>> ranks_;  // by pod; loop's thread only
   std::mutex mutex_;
   std::map<std::string, std::uint64_t> asked_;
-  std::thread thread_;
+  net::LoopThread thread_;
 };
 
 }  // namespace bsp::controller

@@ -36,7 +36,8 @@ Result<std::string> hardware_address(const Network& network) {
     const Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     ifreq request{.ifr_ifrn = {.ifrn_name = "br0"}, .ifr_ifru = {}};
     if (::ioctl(socket.get(), SIOCGIFHWADDR, &request) != 0) return fail_errno("br0");
-    for (int i = 0; i < 6; ++i) text += std::format("{:02x} ", static_cast<unsigned char>(request.ifr_hwaddr.sa_data[i]));
+    for (int i = 0; i < 6; ++i)
+      text += std::format("{:02x} ", static_cast<unsigned char>(request.ifr_hwaddr.sa_data[i]));
     return {};
   }));
   return text;

@@ -147,7 +147,7 @@ TEST(LinkPeer, AnswersComeInOrderWithoutWaiting) {
   std::vector<int> seen;
   std::unique_ptr<LinkPeer> peer;
   world.on_loop([&] {
-    peer = std::make_unique<LinkPeer>(world.loop, world.ca.context("b"), Peer{world.address(), "server"});
+    peer = std::make_unique<LinkPeer>(world.loop(), world.ca.context("b"), Peer{world.address(), "server"});
     for (int i = 0; i < 20; ++i)
       peer->call("say", {{"n", i}}, std::string(10'000, 'y'), 10s, [&](Result<Answer> answer) {
         seen.push_back(answer && answer->body.size() == 10'000 ? answer->header["n"].get<int>() : -1);
@@ -165,7 +165,7 @@ TEST(LinkPeer, EveryCallFailsIfThePeerIsWrong) {
   std::promise<ErrorCode> code;
   std::unique_ptr<LinkPeer> peer;
   world.on_loop([&] {
-    peer = std::make_unique<LinkPeer>(world.loop, world.ca.context("b"), Peer{world.address(), "other"});
+    peer = std::make_unique<LinkPeer>(world.loop(), world.ca.context("b"), Peer{world.address(), "other"});
     peer->call("say", {}, {}, 10s,
                [&](Result<Answer> answer) { code.set_value(answer ? ErrorCode::kInvalid : answer.error().code); });
   });

@@ -3,11 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include <future>
-#include <thread>
-
 #include "base/net/link.h"
 #include "base/net/pki.h"
+#include "tests/unit/net/loop_thread.h"
 
 namespace bsp::net {
 
@@ -50,34 +48,25 @@ class World {
  public:
   explicit World(LinkServer::Handler handler) : World(std::move(handler), std::nullopt) {}
   World(LinkServer::Handler handler, std::optional<TlsContext> context, const std::string& address = "127.0.0.1:0") {
-    server_ = LinkServer::listen(loop, context.value_or(ca.context("server")), address, std::move(handler)).value();
-    thread_ = std::thread([this] { loop.run(); });
+    on_loop([&] {
+      server_ = LinkServer::listen(loop(), context.value_or(ca.context("server")), address, std::move(handler)).value();
+    });
   }
   ~World() {
     on_loop([this] { server_.reset(); });
-    loop.stop();
-    thread_.join();
   }
 
   std::string address() const { return std::format("127.0.0.1:{}", server_->port()); }
   Link link(const std::string& as = "client") const { return Link(ca.context(as), {address(), "server"}); }
 
-  // Runs `work` in the loop's thread and waits for it.
-  void on_loop(std::function<void()> work) {
-    std::promise<void> done;
-    loop.post([&] {
-      work();
-      done.set_value();
-    });
-    done.get_future().wait();
-  }
+  void on_loop(const std::function<void()>& work) { thread_.run(work); }
+  Loop& loop() { return thread_.loop; }
 
   Ca ca;
-  Loop loop;
 
  private:
   std::unique_ptr<LinkServer> server_;
-  std::thread thread_;
+  LoopThread thread_;
 };
 
 // Echoes the request and its peer.

@@ -138,7 +138,7 @@ TEST(CredentialsWatch, ReadsReplacedFiles) {
   const TlsContext context = TlsContext::create(loaded).value();
   World world(echo, context);
   std::unique_ptr<CredentialsWatch> watch;
-  world.on_loop([&] { watch = std::make_unique<CredentialsWatch>(world.loop, context, volume.path(), loaded, 5ms); });
+  world.on_loop([&] { watch = std::make_unique<CredentialsWatch>(world.loop(), context, volume.path(), loaded, 5ms); });
   const auto becomes = [&](const PemPair& by) {
     const auto deadline = std::chrono::steady_clock::now() + 30s;
     while (!ask(world, signed_by(by, "client")))

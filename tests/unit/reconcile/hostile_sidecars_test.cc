@@ -100,18 +100,15 @@ long resident_kib() {
 
 class HostileSidecars : public testing::Test {
  protected:
-  HostileSidecars() : their_thread_([this] { their_loop_.run(); }) {}
   ~HostileSidecars() override {
     sidecars_.reset();
-    on_their_loop([&] { servers_.clear(); });
-    their_loop_.stop();
-    their_thread_.join();
+    theirs_.run([&] { servers_.clear(); });
   }
 
   HostileServer& add(const std::string& pod, HostileServer::ReplyTo reply) {
     HostileServer* server = nullptr;
-    on_their_loop([&] {
-      servers_.push_back(std::make_unique<HostileServer>(their_loop_, ca_.context(pod), std::move(reply)));
+    theirs_.run([&] {
+      servers_.push_back(std::make_unique<HostileServer>(theirs_.loop, ca_.context(pod), std::move(reply)));
       server = servers_.back().get();
     });
     pods_[pod] = server->address();
@@ -140,23 +137,14 @@ class HostileSidecars : public testing::Test {
     const auto it = facts.find(pod);
     return it == facts.end() ? "" : it->second.rejected;
   }
-  void on_their_loop(std::function<void()> work) {
-    std::promise<void> done;
-    their_loop_.post([&] {
-      work();
-      done.set_value();
-    });
-    done.get_future().wait();
-  }
 
   Ca ca_;
-  net::Loop their_loop_;
-  std::thread their_thread_;
   std::vector<std::unique_ptr<HostileServer>> servers_;
   std::map<std::string, std::string> pods_;
   SidecarThread thread_{""};
   std::unique_ptr<Sidecars> sidecars_;
   std::atomic<std::size_t> notified_ = 0;
+  net::LoopThread theirs_;
 };
 
 struct Hostile {

@@ -2,9 +2,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
-#include <future>
 #include <optional>
-#include <thread>
 
 #include "base/json/fields.h"
 #include "operator/reconcile/shell/links/links.h"
@@ -16,6 +14,8 @@ namespace {
 using nlohmann::json;
 using wire::TransferPhase;
 
+constexpr const char* kPod = "server";  // as net::World's certificate has it
+
 // Answers in a thread of its own.
 class ScriptedSidecar {
  public:
@@ -23,43 +23,21 @@ class ScriptedSidecar {
 
   std::optional<net::Reply> watch, status;  // not answered yet
 
-  explicit ScriptedSidecar(Answer answer) : thread_([this] { loop_.run(); }) {
-    run([&] {
-      server_ = net::LinkServer::listen(loop_, ca_.context("job-0"), "127.0.0.1:0",
-                                        [this, answer = std::move(answer)](net::Request request, net::Reply reply) {
-                                          answer(*this, request, std::move(reply));
-                                        })
-                    .value();
-    });
-  }
+  explicit ScriptedSidecar(Answer answer)
+      : world_([this, answer = std::move(answer)](net::Request request, net::Reply reply) {
+          answer(*this, request, std::move(reply));
+        }) {}
   ~ScriptedSidecar() {
-    run([&] {
+    world_.on_loop([this] {
       watch.reset();
       status.reset();
-      server_.reset();
     });
-    loop_.stop();
-    thread_.join();
   }
-  net::TlsContext operators() { return ca_.context("operator"); }
-  [[nodiscard]] std::map<std::string, std::string> pods() const {
-    return {{"job-0", std::format("127.0.0.1:{}", server_->port())}};
-  }
+  net::TlsContext operators() { return world_.ca.context("operator"); }
+  [[nodiscard]] std::map<std::string, std::string> pods() const { return {{kPod, world_.address()}}; }
 
  private:
-  void run(const std::function<void()>& work) {
-    std::promise<void> done;
-    loop_.post([&] {
-      work();
-      done.set_value();
-    });
-    done.get_future().wait();
-  }
-
-  net::Ca ca_;
-  net::Loop loop_;
-  std::unique_ptr<net::LinkServer> server_;
-  std::thread thread_;
+  net::World world_;
 };
 
 json a_status(std::uint64_t version, TransferPhase phase) {
@@ -75,7 +53,7 @@ std::uint64_t asked_from(const net::Request& request) { return count_at<std::uin
 SidecarFacts facts_with(const Sidecars& sidecars, const std::function<bool(const SidecarFacts&)>& what) {
   for (;;) {
     const auto all = sidecars.facts();
-    if (const auto it = all.find("job-0"); it != all.end() && what(it->second)) return it->second;
+    if (const auto it = all.find(kPod); it != all.end() && what(it->second)) return it->second;
     ::poll(nullptr, 0, 5);
   }
 }
@@ -99,7 +77,7 @@ TEST(LateAnswers, AnOlderStatusDoesNotReplaceANewerOne) {
   sidecars.track(theirs.pods());
   facts_with(sidecars, [](const SidecarFacts& facts) { return facts.status.has_value(); });
   migrate::Wave wave;
-  wave.moves.emplace_back().target_pod = "job-0";
+  wave.moves.emplace_back().target_pod = kPod;
   sidecars.call(migrate::Action::restore(wave, 0));
   const SidecarFacts facts = facts_with(sidecars, [](const SidecarFacts& f) { return !f.done.empty(); });
   EXPECT_EQ(facts.status->version, 2);

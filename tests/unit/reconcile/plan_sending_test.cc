@@ -3,8 +3,6 @@
 #include <poll.h>
 
 #include <atomic>
-#include <future>
-#include <thread>
 #include <vector>
 
 #include "base/json/fields.h"
@@ -19,13 +17,13 @@ using nlohmann::json;
 
 class SlowSidecars {
  public:
-  explicit SlowSidecars(std::size_t ranks) : thread_([this] { loop_.run(); }) {
+  explicit SlowSidecars(std::size_t ranks) {
     wire::EpochPlan plan{.epoch = 1, .pmix_namespace = "uid-e1", .sets = {"slow"}, .members = {}};
-    run([&] {
+    thread_.run([&] {
       for (std::uint32_t rank = 0; rank < ranks; ++rank) {
         const std::string pod = std::format("job-{}", rank);
         servers_.push_back(net::LinkServer::listen(
-                               loop_, ca_.context(pod), "127.0.0.1:0",
+                               thread_.loop, ca_.context(pod), "127.0.0.1:0",
                                [this](net::Request request, net::Reply reply) { answer(request, std::move(reply)); })
                                .value());
         pods_[pod] = std::format("127.0.0.1:{}", servers_.back()->port());
@@ -35,13 +33,11 @@ class SlowSidecars {
     plan_ = std::make_shared<const wire::EpochPlan>(std::move(plan));
   }
   ~SlowSidecars() {
-    run([&] {
+    thread_.run([&] {
       watches_.clear();
       waiting_.clear();
       servers_.clear();
     });
-    loop_.stop();
-    thread_.join();
   }
 
   net::TlsContext operators() { return ca_.context("operator"); }
@@ -59,7 +55,7 @@ class SlowSidecars {
     if (request.verb != wire::kPrepareEpoch) return reply.ok(json(status));
     waiting_.push_back(std::move(reply));
     most_ = std::max<std::size_t>(most_, waiting_.size());
-    loop_.after(500ms, [this, arrived = ++arrived_] {
+    thread_.loop.after(500ms, [this, arrived = ++arrived_] {
       if (arrived == arrived_) answer_all();  // no more have come
     });
   }
@@ -67,24 +63,15 @@ class SlowSidecars {
     prepared_ += waiting_.size();
     for (net::Reply& reply : std::exchange(waiting_, {})) reply.ok();
   }
-  void run(const std::function<void()>& work) {
-    std::promise<void> done;
-    loop_.post([&] {
-      work();
-      done.set_value();
-    });
-    done.get_future().wait();
-  }
 
   net::Ca ca_;
-  net::Loop loop_;
   std::vector<std::unique_ptr<net::LinkServer>> servers_;
   std::vector<net::Reply> watches_, waiting_;
   std::map<std::string, std::string> pods_;
   migrate::Action::Plan plan_;
   std::size_t arrived_ = 0;
   std::atomic<std::size_t> prepared_ = 0, most_ = 0;
-  std::thread thread_;
+  net::LoopThread thread_;
 };
 
 void wait_until(const std::function<bool()>& what) {

@@ -60,41 +60,31 @@ struct Pace {
 
 class Set {
  public:
-  Set(std::uint32_t ranks, Pace pace, Ages ages) : pace_(pace), ages_(ages), thread_([this] { loop_.run(); }) {
+  Set(std::uint32_t ranks, Pace pace, Ages ages) : pace_(pace), ages_(ages) {
     rlimit files{};
     ::getrlimit(RLIMIT_NOFILE, &files);
     files.rlim_cur = files.rlim_max;
     ::setrlimit(RLIMIT_NOFILE, &files);
     for (std::uint32_t r = 0; r < ranks; ++r) {
       auto server =
-          net::LinkServer::listen(loop_, tls_, "127.0.0.1:0", [this, r](net::Request request, net::Reply reply) {
+          net::LinkServer::listen(thread_.loop, tls_, "127.0.0.1:0", [this, r](net::Request request, net::Reply reply) {
             serve(r, std::move(request), std::move(reply));
           }).value();
       members_.push_back(
           {{"rank", r}, {"pod", "pod"}, {"address", std::format("127.0.0.1:{}", server->port())}, {"since", 0}});
-      on_loop([&] { servers_.push_back(std::move(server)); });
+      thread_.run([&] { servers_.push_back(std::move(server)); });
     }
   }
   ~Set() {
-    on_loop([&] {
+    thread_.run([&] {
       servers_.clear();
       unanswered_.clear();
       peers_.clear();
     });
-    loop_.stop();
-    thread_.join();
   }
   const json& members() const { return members_; }
   std::string manager() const { return members_[0]["address"]; }
   const Ca& ca() const { return ca_; }
-  void on_loop(std::function<void()> work) {
-    std::promise<void> done;
-    loop_.post([&] {
-      work();
-      done.set_value();
-    });
-    done.get_future().wait();
-  }
 
  private:
   // The verbs of sidecar/agent/verbs.cc, over reports that need no ring.
@@ -118,7 +108,8 @@ class Set {
         [this](const collect::SetMember& member) {
           auto& link = peers_[member.address];
           if (!link)
-            link = std::make_unique<net::LinkPeer>(loop_, tls_, net::Peer{member.address, "pod"}, wire::answer_limits);
+            link = std::make_unique<net::LinkPeer>(thread_.loop, tls_, net::Peer{member.address, "pod"},
+                                                   wire::answer_limits);
           return link.get();
         },
         [this, every](std::uint64_t since) { return report_of(0, completed(), since, every); }, 0, 60s,
@@ -139,12 +130,11 @@ class Set {
   std::uint64_t sent_ = 0;  // loop's thread only
   Ca ca_;
   net::TlsContext tls_ = ca_.context("pod");
-  net::Loop loop_;
-  std::thread thread_;
   std::vector<std::unique_ptr<net::LinkServer>> servers_;
   std::map<std::string, std::unique_ptr<net::LinkPeer>> peers_;
   std::vector<net::Reply> unanswered_;
   json members_ = json::array();
+  net::LoopThread thread_;
 };
 
 struct Case {
