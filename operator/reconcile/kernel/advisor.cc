@@ -22,9 +22,9 @@ Advice Advisor::advance(const Observed& o) {
   if (!ended && !call_) call_ = next_call(o, advice);
   if (!ended) advice.call = call_;
   // What has been measured since the last wave is all there will be of it, if another is to begin.
-  const bool wave_to_come =
-      (call_ && !call_->moves.empty()) ||
-      std::ranges::any_of(o.migrations, [](const auto& m) { return !crds::is_finished(m.status.phase); });
+  const bool wave_to_come = (call_ && !call_->moves.empty()) || std::ranges::any_of(o.migrations, [](const auto& m) {
+                              return !crds::is_finished(m.status.phase);
+                            });
   advice.gains = rescheduler_->realised(o.job.status, ended || wave_to_come);
   rescheduler_->store(advice.status, o);
   return advice;

@@ -31,8 +31,8 @@ struct Sidecars::Node {
   std::unique_ptr<net::LinkPeer> command, report, who_hears;
   net::Loop& loop;
   const net::TlsContext& tls;  // of its Sidecars
-  std::uint64_t version = 0;  // of the newest status; 0: none since the watch's connection was lost
-  bool answered = false;  // ever
+  std::uint64_t version = 0;   // of the newest status; 0: none since the watch's connection was lost
+  bool answered = false;       // ever
   std::optional<net::SteadyTime> silent_since;
   // Of a Set Manager: the members still to be asked.
   bool asked_report = false;

@@ -119,7 +119,7 @@ class Sidecars {
   struct Node;
   void contact(const std::shared_ptr<Node>& node);
   void watch(const std::shared_ptr<Node>& node);
-  // `known`: node->version when the request was sent; also of the next two.
+  // `known`, here and below: the node's version when the request was sent.
   void heard(const std::shared_ptr<Node>& node, std::uint64_t known, const Result<net::Answer>& answer);
   void send(const std::shared_ptr<Node>& node, const migrate::Action& action);
   void send_now(const std::shared_ptr<Node>& node, const migrate::Action& action);
