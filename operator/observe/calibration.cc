@@ -91,10 +91,19 @@ void Calibration::add_superstep(const SuperstepTimes& times, const std::vector<s
     sums.I += times.instructions[i];
     sums.CT += times.compute_seconds[i];
   };
+  double mean = 0;
+  for (std::size_t i = 0; i < ranks; ++i) mean += times.compute_seconds[i] / static_cast<double>(ranks);
+  std::map<std::string_view, Sums> little;  // by Set, of ranks that say next to nothing
   for (std::size_t i = 0; i < ranks; ++i) {
+    if (times.compute_seconds[i] < kLittle * mean) {
+      add(little[set_of_rank[i]], i);
+      continue;
+    }
     add(sets[set_of_rank[i]], i);
     if (i < node_of_rank.size()) add(nodes.try_emplace(node_of_rank[i], &set_of_rank[i], Sums{}).first->second.sums, i);
   }
+  for (const auto& [set, sums] : little)  // better than nothing
+    if (!sets.contains(set) && !cpu_.contains(std::string(set))) sets[set] = sums;
   std::map<std::string_view, std::vector<double>> of_set;  // its nodes' speeds
   for (const auto& [name, node] : nodes)
     if (node.sums.measured()) of_set[*node.set].push_back(node.sums.I / node.sums.CT);

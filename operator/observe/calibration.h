@@ -11,6 +11,8 @@
 // Smoothing: x ← x + w·(new − x), w = max(1/samples, kWeight): a plain mean first, then an aging one.
 // A speed has a sample each superstep, now and then a wild one (a rank descheduled, a superstep of next to no
 // work): once there are kSettled of them, a new one counts at most kOutlier times more or less than x.
+// A rank that computes for less than kLittle of the mean isn't counted, unless nothing else is known of its
+// Set: its work is a burst, which no CPU quota slows down, or a few reads of a cold cache.
 // A node counts as its Set does, so that no rank moves between nodes of one kind for nothing, unless it was kApart slower
 // (or faster) in each of its last kSettled supersteps or more: then it has the mean of those, and keeps it when its last
 // rank has gone, but not over a restart of the operator.
@@ -41,6 +43,7 @@ class Calibration {
   static constexpr std::uint32_t kSettled = 5;                // samples
   static constexpr double kOutlier = 4;                       // ratio
   static constexpr double kApart = 0.1;                       // ratio
+  static constexpr double kLittle = 0.1;                      // of the ranks' mean computing time
   static constexpr std::size_t kFewNodes = 3;                 // nodes
   static constexpr std::uint64_t kEnoughBytes = 100'000'000;  // bytes
   static constexpr double kAssumedRate = 1e9;                 // instructions/s of a Set of nominal speed 1

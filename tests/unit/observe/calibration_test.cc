@@ -101,6 +101,27 @@ TEST(Calibration, OneOutlierHardlyCounts) {
   }
 }
 
+// As in the fractal compression while a rank's part of the picture is sky: under a CPU quota a burst runs at full speed.
+TEST(Calibration, ARankWithHardlyAnyWorkSaysNothingOfItsNodesSpeed) {
+  const std::vector<std::string> sets{"slow", "slow", "fast", "fast", "fast", "fast"},
+      nodes{"slow-0", "slow-1", "fast-0", "fast-1", "fast-2", "fast-3"};
+  const std::vector<double> rates{0.2e9, 1e9, 0.4e9, 1e9, 1e9, 1e9}, seconds{0.3, 0.001, 0.2, 0.001, 0.001, 0.001};
+  std::vector<double> instructions;
+  for (std::size_t i = 0; i < rates.size(); ++i) instructions.push_back(rates[i] * seconds[i]);
+  Calibration c;
+  for (int t = 0; t < 20; ++t) c.add_superstep(times(instructions, seconds), sets, nodes);
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    EXPECT_DOUBLE_EQ(c.cpu_of_node(nodes[i], sets[i], {}).value, sets[i] == "slow" ? 0.2e9 : 0.4e9) << nodes[i];
+}
+
+TEST(Calibration, ASetOfIdleRanksIsMeasuredOnce) {
+  Calibration c;
+  for (int t = 0; t < 20; ++t)
+    c.add_superstep(times({0.2e9, t < 10 ? 0.001e9 : 0.4e9}, {1, t < 10 ? 0.002 : 1}), {"slow", "fast"});
+  EXPECT_TRUE(c.cpu("fast", {}).measured);
+  EXPECT_NEAR(c.cpu("fast", {}).value, 0.4e9, 0.02e9) << "what it does with work counts more";
+}
+
 TEST(Calibration, OneInTwentyOutliersLeaveTheSpeedInPlace) {
   std::mt19937 random(7);
   Calibration c;
