@@ -140,6 +140,7 @@ json rules_json(const decide::Plan& plan) {
             {"owedSeconds", r.owed},
             {"budgetSeconds", nullptr},
             {"waves", r.waves},
+            {"replayed", r.replayed},
             {"takesBack", r.takes_back},
             {"tries", r.tries}};
   if (std::isfinite(r.budget)) j["budgetSeconds"] = r.budget;

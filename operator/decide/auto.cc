@@ -159,16 +159,23 @@ double budget_of(const Case& c, double owed) {
 double noise_of(const Metrics& m) {
   if (m.supersteps < 2) return 0;
   const double n = static_cast<double>(m.supersteps);
-  double squares = 0, ranks = 0;
+  double last_by_mean = 0, of_means = 0, fourth = 0;
   for (std::size_t i = 0; i < m.I_window.size(); ++i) {
-    if (!(m.I_window[i] > 0)) continue;
-    const double off = m.last.instructions[i] * n / m.I_window[i] - 1;
-    squares += off * off;
-    ++ranks;
+    const double mean = m.I_window[i] / n, square = mean * mean;
+    last_by_mean += m.last.instructions[i] * mean;
+    of_means += square;
+    fourth += square * square;
   }
-  if (ranks == 0) return 0;
-  const double few = 1 + 2 / std::sqrt(ranks);                // of a few ranks, the spread may look small by chance
-  return few * std::sqrt(squares / ranks / (1 - 1 / n) / n);  // the last superstep is one of the mean's n
+  if (!(of_means > 0)) return 0;
+  const double common = last_by_mean / of_means;
+  double squares = 0;
+  for (std::size_t i = 0; i < m.I_window.size(); ++i) {
+    const double off = m.last.instructions[i] - common * m.I_window[i] / n;
+    squares += off * off;
+  }
+  const double ranks = of_means * of_means / fourth;             // as many of equal work say as much
+  const double few = 1 + 2 / std::sqrt(ranks);                   // of a few ranks, the spread may look small by chance
+  return few * std::sqrt(squares / of_means / (1 - 1 / n) / n);  // the last superstep is one of the mean's n
 }
 
 template <>
@@ -199,13 +206,27 @@ void plan<Heuristic::kAuto>(const Case& c, std::span<const PmEntry> list, Plan& 
   if (verdict.slower && take_back(steady, search, H, sure, list, plan)) return;
   search.afford(budget);
   search.run(list);
+  const Candidate found = search.best();
   search.leave_out(AutoRule::kSlack * sure * search.now());
+  const auto pays_by = [&](double least) {
+    const Candidate& it = search.best();
+    return !it.waves.after.empty() && it.F <= H * search.now() * (1 - c.params.min_gain) &&
+           it.superstep <= search.now() * (1 - least);
+  };
+  bool pays = pays_by(sure);
+  if (!pays) {
+    const Candidate hidden = search.best();
+    pays = search.take_faster_part(found, c.metrics.I_recent) && pays_by(AutoRule::kLeast);
+    if (pays)
+      plan.rules.least_gain = AutoRule::kLeast, plan.rules.replayed = true;
+    else
+      search.take(hidden);
+  }
 
   const Candidate& best = search.best();
   plan.forecast.before = plan.forecast.after = search.now();
   plan.objective.before = plan.objective.after = H * search.now();
   const double worth_it = plan.objective.before * (1 - c.params.min_gain);
-  const bool pays = !best.waves.after.empty() && best.F <= worth_it && best.superstep <= search.now() * (1 - sure);
   add_stays(steady, list, search, pays, worth_it, plan);
   if (goes_by_age(c)) plan.next.alpha = call_after(c, search.next_pays(pays ? best : search.without_moves(), sure));
   if (!pays) return;
@@ -215,9 +236,11 @@ void plan<Heuristic::kAuto>(const Case& c, std::span<const PmEntry> list, Plan& 
   });
   plan.objective.after = best.F;
   if (c.params.migrates) plan.next.owed += best.waves.pause.front();
-  plan.forecast.after = search.superstep_of(best.waves.after.front());
+  const bool one_wave = best.waves.after.size() == 1;
+  plan.forecast.after =
+      plan.rules.replayed && one_wave ? best.superstep : search.superstep_of(best.waves.after.front());
   plan.rules.waves = static_cast<std::uint32_t>(best.waves.after.size());
-  if (best.waves.after.size() > 1)
+  if (!one_wave)
     plan.next.alpha = AutoRule::kBetween;  // for the slots that this wave leaves
   else if (verdict.measured && c.params.migrates)
     plan.next.wave = {.before = c.seconds.mean, .error = c.seconds.error, .model = search.now()};

@@ -25,6 +25,11 @@
 // of the last superstep against the window's mean shows; and never less than kLeast of the superstep. That is why no
 // rank is moved back and forth. And a rank that makes the superstep shorter by less than kSlack of that stays, although moving
 // in the shadow of a longer move costs nothing: so one slow node costs one move.
+//
+// Structure: where work grows, alternates or wanders from rank to rank, that spread is large, and no noise. What all ranks
+// have in common is taken out of it, and ranks count by their work. If it still hides what the best mapping gains, then the
+// part of it counts that makes no superstep's computation longer, whatever the work (replay.h): its gain is the mean over the
+// window's supersteps, each replayed under both mappings, and kLeast is enough.
 #pragma once
 
 #include <cstdint>
@@ -45,8 +50,9 @@ double horizon_of(const Case& c);
 // What a wave may cost by kRisk, s, given what the job owes; infinite where H doesn't go by the age.
 double budget_of(const Case& c, double owed);
 
-// Relative standard error of the window's mean instructions of a rank, by the last superstep's distance from it, with an
-// allowance for few ranks; 0 with less than two supersteps.
+// Relative standard error of the window's mean instructions of a rank, by the last superstep's distance from it, less the
+// factor that all ranks have in common. Ranks count by the square of their work. With an allowance for few ranks; 0 with
+// less than two supersteps.
 double noise_of(const Metrics& metrics);
 
 struct AutoRule {

@@ -1,12 +1,14 @@
 #include "operator/decide/auto_search.h"
 
 #include <algorithm>
+#include <numeric>
 #include <tuple>
 
 #include "operator/decide/auto.h"
 #include "operator/decide/bottleneck.h"
 #include "operator/decide/levels.h"
 #include "operator/decide/pf.h"
+#include "operator/decide/replay.h"
 #include "operator/decide/settle.h"
 
 namespace bsp::decide {
@@ -54,11 +56,39 @@ void AutoSearch::leave_out(double slack) {
   if (best_.waves.after.empty()) best_ = dense;
 }
 
+bool AutoSearch::take_faster_part(const Candidate& whole, std::span<const std::vector<double>> I) {
+  if (whole.waves.after.empty() || I.empty() || !small()) return false;
+  std::vector<ProcessorId> mapping = faster_part(c_.columns, whole.waves.after.back());
+  const double before = replayed_seconds(c_.columns, I, c_.columns.on);
+  double after = replayed_seconds(c_.columns, I, mapping);
+  const double limit = after + AutoRule::kSlack * AutoRule::kLeast * before;
+  for (std::uint32_t i = 0; i < mapping.size(); ++i) {
+    if (mapping[i] == c_.columns.on[i]) continue;
+    const ProcessorId away = std::exchange(mapping[i], c_.columns.on[i]);
+    const double without = replayed_seconds(c_.columns, I, mapping);
+    if (without <= limit)
+      after = without;
+    else
+      mapping[i] = away;
+  }
+  Waves waves = waves_to(c_, I_, mapping, alike_);
+  if (waves.after.empty()) return false;
+  const double gain = (before - after + now_.second - superstep(mapping).second) / (before + now_.second);
+  Candidate it{.superstep = now() * (1 - gain)};
+  const double price = std::accumulate(waves.pause.begin(), waves.pause.end(), 0.0), risk = at_risk(waves);
+  it.F = price + H_ * it.superstep;
+  known_.push_back({price, it.superstep, risk, true});
+  if (risk > affordable(it.superstep)) return false;
+  it.waves = std::move(waves);
+  best_ = std::move(it);
+  return true;
+}
+
 double AutoSearch::next_pays(const Candidate& chosen, double sure) const {
   double soonest = std::numeric_limits<double>::infinity();
   const double price = chosen.F - H_ * chosen.superstep;
   for (const Known& it : known_) {
-    if (!(it.superstep < chosen.superstep * (1 - sure))) continue;
+    if (!(it.superstep < chosen.superstep * (1 - (it.certain ? AutoRule::kLeast : sure)))) continue;
     const double over = (it.price - price) / (chosen.superstep - it.superstep);
     const double part = std::max(AutoRule::kRisk, AutoRule::kShare * (1 - it.superstep / now()));
     const double saved = (it.risk - affordable(it.superstep)) / (part * now());
@@ -127,7 +157,7 @@ void AutoSearch::consider(std::span<const ProcessorId> mapping) {
   }
   it.F += left * it.superstep;
   const double risk = at_risk(waves);
-  known_.push_back({it.F - H_ * it.superstep, it.superstep, risk});
+  known_.push_back({it.F - H_ * it.superstep, it.superstep, risk, false});
   if (!(it.F < best_.F) || risk > affordable(it.superstep)) return;
   it.waves = std::move(waves);
   best_ = std::move(it);

@@ -41,6 +41,12 @@ class AutoSearch {
   // Who makes the superstep shorter by less than what noise lets one see stays, all of them together: `slack`, s.
   void leave_out(double slack);
 
+  // Makes the best mapping the part of `whole` that makes no superstep's computation longer (replay.h), without those who
+  // make it shorter by less than kSlack · kLeast. False if there is none, or it can't be paid for yet.
+  // `I`: the window's, as Metrics::I_recent.
+  bool take_faster_part(const Candidate& whole, std::span<const std::vector<double>> I);
+  void take(const Candidate& it) { best_ = it; }
+
   // After how many supersteps a mapping that was found will be worth its price, and can be paid for: infinite if none.
   // `sure`: what counts as a gain on the mapping that is chosen.
   [[nodiscard]] double next_pays(const Candidate& chosen, double sure) const;
@@ -65,6 +71,7 @@ class AutoSearch {
     double price;      // F − H · superstep, s
     double superstep;  // s
     double risk;       // s
+    bool certain;      // its gain is no matter of noise
   };
 
   [[nodiscard]] std::pair<double, double> superstep(std::span<const ProcessorId> on) const;

@@ -41,6 +41,7 @@ std::vector<std::string> explain_rules(const Plan& plan) {
   if (plan.heuristic != Heuristic::kAuto || !(r.supersteps > 0)) return {};
   std::string line = std::format("weighed over {:.0f} supersteps to come; a gain counts from {:.2g} % of a superstep",
                                  r.supersteps, r.least_gain * 100);
+  if (r.replayed) line += ", whatever the work, because every move is to a faster processor";
   if (r.noise > 0) line += std::format(" (standard error of the work {:.2g} %)", r.noise * 100);
   if (std::isfinite(r.budget))
     line += std::format("; besides what staying costs, a wave may cost {}, owed {}", seconds(std::max(0.0, r.budget)),

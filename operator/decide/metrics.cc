@@ -142,6 +142,10 @@ void update(Metrics& metrics, MeasuredSuperstep t, std::uint64_t alpha, const Pa
   update_computation(metrics, t, first, step, params.delta);
   update_communication(metrics, t, first, step, params.beta, call_follows);
   metrics.last.superstep = t.superstep;
+  if (ranks <= Metrics::kMostReplayed) {
+    if (metrics.I_recent.size() == Metrics::kReplayed) metrics.I_recent.erase(metrics.I_recent.begin());
+    metrics.I_recent.push_back(t.instructions);
+  }
   metrics.last.instructions = std::move(t.instructions);
   ++metrics.supersteps;
 }

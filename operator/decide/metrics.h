@@ -38,6 +38,9 @@ struct Metrics {
     SparseGrid recv_bytes{};             // [i, j]
   } last{};                              // the superstep added last
   std::uint64_t supersteps = 0;          // added so far in this window
+  // [k][i] instructions of the last kReplayed supersteps (replay.h), the latest last; none of many ranks.
+  std::vector<std::vector<double>> I_recent{};
+  static constexpr std::size_t kReplayed = 16, kMostReplayed = 10'000;  // supersteps; ranks
 
   // Of the superstep that a call follows, else empty.
   SparseGrid Comm{};  // [i, j] s, P_comm·BTP: PM's Comm(i,j)

@@ -182,6 +182,7 @@ constexpr void fields_of(Of<Rules>, auto&& v) {
   v("owed", &R::owed);
   v("budget", &R::budget, kRare);
   v("waves", &R::waves, kRare);
+  v("replayed", &R::replayed, kRare);
   v("takesBack", &R::takes_back, kRare);
   v("tries", &R::tries, kRare);
 }
