@@ -62,8 +62,10 @@ bool AutoSearch::take_faster_part(const Candidate& whole, std::span<const std::v
   const double before = replayed_seconds(c_.columns, I, c_.columns.on);
   double after = replayed_seconds(c_.columns, I, mapping);
   const double limit = after + AutoRule::kSlack * AutoRule::kLeast * before;
-  for (std::uint32_t i = 0; i < mapping.size(); ++i) {
+  std::size_t replays = kReplayWork / (I.size() * (mapping.size() + c_.columns.set.size()));
+  for (std::uint32_t i = 0; i < mapping.size() && replays > 0; ++i) {
     if (mapping[i] == c_.columns.on[i]) continue;
+    --replays;
     const ProcessorId away = std::exchange(mapping[i], c_.columns.on[i]);
     const double without = replayed_seconds(c_.columns, I, mapping);
     if (without <= limit)

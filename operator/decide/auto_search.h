@@ -65,6 +65,7 @@ class AutoSearch {
  private:
   static constexpr int kBisections = 12;
   static constexpr double kClose = 0.002;
+  static constexpr std::size_t kReplayWork = 4'000'000;  // ranks and processors · supersteps, some milliseconds
 
   // A mapping that was found.
   struct Known {
