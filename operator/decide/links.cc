@@ -38,10 +38,17 @@ void LinkSeen::add(const Crossing& crossing, double T) {
   const double pace = block_.seconds / block_.most, rate = block_.bytes / block_.seconds;
   block_ = {};
   if (!(std::isfinite(pace) && pace > 0 && std::isfinite(rate))) return;
-  best_ = std::max(best_, rate);
+  const bool noise = shared_ && kLess * rate < best_;  // unless it is seen again
+  best_ = std::max(best_, noise ? std::min(rate, last_) : rate);
+  last_ = rate;
   quick_ = quick_ > 0 ? std::min(quick_, pace) : pace;
   const double alone = T > 0 ? std::min(quick_, T) : quick_;
-  shared_ = shared_ || (crossing.ranks > 1 && pace > kSlower * alone);
+  const bool limits = crossing.ranks > 1 && pace > kSlower * alone;
+  shared_ = shared_ || limits;
+  low_ = limits && rate < kLess * best_ ? Low{.blocks = low_.blocks + 1, .best = std::max(low_.best, rate)} : Low{};
+  if (low_.blocks < kFallen) return;
+  best_ = low_.best;
+  low_ = {};
 }
 
 Grid<double> capacities(const Grid<LinkSeen>& links) {

@@ -11,7 +11,10 @@
 //   pace   t ÷ the most bytes that one of them received from a, s/byte. A link that isn't shared has the same pace,
 //          whoever uses it
 //   shared once the pace was kSlower times the quickest that was seen, T included if that was measured
-//   C      the highest A/t seen. A shared link is never quicker than what it carries, and may be quicker than was seen
+//   C      the highest A/t seen: a shared link is never quicker than what it carries, and may be quicker than was seen. Of a
+//          shared link, what is no more than C ÷ kLess may be noise: it has to be seen in two blocks in a row
+//   less   if the link was a limit, by the pace again, in kFallen blocks in a row, and carried less than kLess · C in each of
+//          them, others use it now: C is the highest A/t of these
 //
 // All of them over kBlock supersteps, so that a single one that was held up says nothing. Of fewer than kLeastBytes a
 // rank, what takes so long are latencies, which no link divides.
@@ -42,6 +45,8 @@ class LinkSeen {
   static constexpr std::uint32_t kBlock = 3;    // supersteps
   static constexpr double kSlower = 1.5;        // ratio; noise of ±10 % on bytes and times makes (1.1 ÷ 0.9)² at most
   static constexpr double kLeastBytes = 100e3;  // of the rank that receives most
+  static constexpr std::uint32_t kFallen = 4;   // blocks
+  static constexpr double kLess = 0.75;         // ratio; noise of ±10 % makes less of two blocks
 
   LinkSeen() = default;
   // One that was seen to be shared before; 0: it wasn't.
@@ -58,8 +63,12 @@ class LinkSeen {
     std::uint32_t supersteps = 0;
     double bytes = 0, most = 0, seconds = 0;
   } block_{};
-  double best_ = 0;   // A/t
-  double quick_ = 0;  // pace; 0: none yet
+  struct Low {
+    std::uint32_t blocks = 0;
+    double best = 0;
+  } low_{};                     // those in a row in which it was a limit and carried less than C
+  double best_ = 0, last_ = 0;  // A/t; of the last block
+  double quick_ = 0;            // pace; 0: none yet
   bool shared_ = false;
 };
 
