@@ -142,7 +142,8 @@ json rules_json(const decide::Plan& plan) {
             {"waves", r.waves},
             {"replayed", r.replayed},
             {"takesBack", r.takes_back},
-            {"tries", r.tries}};
+            {"tries", r.tries},
+            {"explores", r.explores}};
   if (std::isfinite(r.budget)) j["budgetSeconds"] = r.budget;
   return j;
 }

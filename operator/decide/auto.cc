@@ -9,6 +9,7 @@
 
 #include "operator/decide/adaptation.h"
 #include "operator/decide/auto_search.h"
+#include "operator/decide/explore.h"
 #include "operator/decide/links.h"
 #include "operator/decide/pf.h"
 #include "operator/decide/take_back.h"
@@ -91,6 +92,21 @@ std::uint64_t call_after(const Case& c, double left) {
   if (!(left < static_cast<double>(c.alpha_next))) return 0;
   const std::uint64_t least = least_alpha(c.params, c.metrics.last.superstep.value);
   return std::max(least, static_cast<std::uint64_t>(std::max(0.0, std::ceil(left))));
+}
+
+// Sends one rank to a Set that may be faster than assumed (explore.h). Supersteps until that can be paid for; 0: it does.
+double send_explorer(const Case& c, const Case& steady, const AutoSearch& search, double H, double sure, Plan& plan) {
+  const Exploration found = explore(c, steady, H, sure, plan.next.owed);
+  if (found.after > 0) return found.after;
+  add_wave(steady, search, H, found.on, plan);
+  std::erase_if(plan.stays, [&](const Stay& stay) { return stay.rank == plan.moves.front().rank; });
+  plan.objective.after = found.F;
+  plan.forecast.after = search.superstep_of(found.on);
+  plan.rules.tries = plan.rules.explores = true;
+  plan.rules.waves = 1;
+  plan.next.owed += found.pause;
+  plan.next.wave = {.before = c.seconds.mean, .error = c.seconds.error, .model = search.now()};
+  return 0;
 }
 
 // Why each of the PM list that does not move stays.
@@ -228,7 +244,10 @@ void plan<Heuristic::kAuto>(const Case& c, std::span<const PmEntry> list, Plan& 
   plan.objective.before = plan.objective.after = H * search.now();
   const double worth_it = plan.objective.before * (1 - c.params.min_gain);
   add_stays(steady, list, search, pays, worth_it, plan);
-  if (goes_by_age(c)) plan.next.alpha = call_after(c, search.next_pays(pays ? best : search.without_moves(), sure));
+  double next = search.next_pays(pays ? best : search.without_moves(), sure);
+  if (!pays && c.params.migrates && verdict.measured && !verdict.open)
+    next = std::min(next, send_explorer(c, steady, search, H, sure, plan));
+  if (goes_by_age(c)) plan.next.alpha = call_after(c, next);
   if (!pays) return;
   add_wave(steady, search, H, best.waves.after.front(), plan);  // the first wave is the plan
   std::erase_if(plan.stays, [&](const Stay& stay) {

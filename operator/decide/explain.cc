@@ -5,6 +5,7 @@
 #include <format>
 #include <map>
 
+#include "operator/decide/explore.h"
 #include "operator/decide/strategy.h"
 #include "operator/decide/text.h"
 
@@ -59,12 +60,15 @@ std::string place_name(const Snapshot& snapshot, ProcessorId p) {
 
 std::string describe(const Move& move, const Snapshot& snapshot) {
   const bool longer = move.gain_superstep < 0, pays = move.gain_window > 0;
+  const bool finds_out = snapshot.platform.sets[move.to_set.value].untried;
   // Those that the plan counts, up to the next call or the end of the job.
   const double counted = pays ? std::round((move.gain_window + move.cost) / move.gain_superstep) : 0;
   return std::format("rank {}: {} → {}, its superstep {} {}, {}{}, costs {} once{}", move.rank.value,
                      place_name(snapshot, move.from), place_name(snapshot, move.to),
                      seconds(std::abs(move.gain_superstep)), longer ? "longer" : "shorter",
-                     pays ? seconds(move.gain_window) : "pays only together with the others",
+                     pays        ? seconds(move.gain_window)
+                     : finds_out ? std::format("shows how fast {} is", set_name(snapshot, move.to_set))
+                                 : "pays only together with the others",
                      pays ? std::format(" gained over {:.0f} superstep{}", counted, counted == 1 ? "" : "s") : "",
                      seconds(move.cost), assumed_mark(move));
 }
@@ -118,8 +122,10 @@ std::string headline(const Plan& plan, const Snapshot& snapshot) {
                        snapshot.ranks.size());
   if (plan.rules.tries) {
     const Move& trial = plan.moves.front();
-    return std::format("{} tries {}, of whose speed nothing is known, with rank {}; if all goes well, {} {} → {}{}",
-                       call, set_name(snapshot, trial.to_set), trial.rank.value, plan.objective.name,
+    const std::string hope =
+        plan.rules.explores ? std::format("it is {} times as fast as assumed", Exploring::kHoped) : "all goes well";
+    return std::format("{} tries {}, of whose speed nothing is known, with rank {}; if {}, {} {} → {}{}", call,
+                       set_name(snapshot, trial.to_set), trial.rank.value, hope, plan.objective.name,
                        seconds(plan.objective.before), seconds(plan.objective.after),
                        percent(plan.objective.before, plan.objective.after));
   }

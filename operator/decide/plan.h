@@ -101,6 +101,7 @@ struct Rules {
   bool replayed = false;    // every move is to a faster processor, and noise of the work hid what that gains (replay.h)
   bool takes_back = false;  // the plan undoes the last wave, after which supersteps were longer
   bool tries = false;       // any heuristic: one rank goes to a Set of whose speed nothing is known (untried.h)
+  bool explores = false;    // … as the Set may be faster than assumed: by the assumption nobody would go (explore.h)
 
   bool operator==(const Rules&) const = default;
 };

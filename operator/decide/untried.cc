@@ -131,6 +131,7 @@ Next settle_with_auto(const Case& c, const Move& trial, double longer, Plan& pla
 
 std::uint64_t try_with_one_rank(const Case& c, Plan& plan) {
   const auto is_untried = [&](const Move& move) { return c.snapshot.platform.sets[move.to_set.value].untried; };
+  if (plan.rules.explores) return TakeBack::kMeasured;
   if (plan.rules.takes_back || std::ranges::none_of(plan.moves, is_untried)) return 0;
   const OneMoved superstep(c);
   const Move trial = first_to_go(superstep, plan, is_untried);

@@ -11,6 +11,7 @@
 // calls after kMeasured supersteps and takes the rank back if they were longer (take_back.h). It tries only if the whole plan
 // still pays with the trial's pause and with kMeasured supersteps that the others begin later, and if the window before is
 // long enough to compare with; else the next window is. The published heuristics go on at their own pace.
+// A Set that no plan goes to is Auto's to explore (explore.h).
 #pragma once
 
 #include <cstdint>

@@ -185,6 +185,7 @@ constexpr void fields_of(Of<Rules>, auto&& v) {
   v("replayed", &R::replayed, kRare);
   v("takesBack", &R::takes_back, kRare);
   v("tries", &R::tries, kRare);
+  v("explores", &R::explores, kRare);
 }
 
 constexpr void fields_of(Of<Plan>, auto&& v) {
