@@ -137,6 +137,16 @@ RankGroups group_ranks(std::size_t ranks, const std::function<std::string(std::s
   return groups;
 }
 
+std::string runs_of(std::vector<std::size_t> ranks) {
+  std::ranges::sort(ranks);
+  const auto twice = std::ranges::unique(ranks);
+  ranks.erase(twice.begin(), twice.end());
+  Runs runs;
+  for (const std::size_t rank : ranks) runs.add(rank);
+  runs.finish();
+  return std::move(runs.text);
+}
+
 Result<void> ungroup_ranks(const RankGroups& groups, std::size_t ranks,
                            const std::function<Result<void>(std::size_t, const std::string&)>& take) {
   for (const auto& [value, text] : groups) {

@@ -21,6 +21,8 @@ using RankGroups = std::map<std::string, std::string>;
 
 // A rank whose value is "" is in no group.
 RankGroups group_ranks(std::size_t ranks, const std::function<std::string(std::size_t)>& value_of);
+// One group: "0-49,77" of those ranks, in any order. It takes as long as there are ranks, whatever their numbers.
+std::string runs_of(std::vector<std::size_t> ranks);
 // Calls `take` for each rank of each group. kInvalid, naming the group, unless its text is an ascending list of ranks
 // below `ranks`.
 Result<void> ungroup_ranks(const RankGroups& groups, std::size_t ranks,

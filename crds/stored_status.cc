@@ -125,9 +125,7 @@ std::vector<std::string> why_lines(const Decision& d, std::size_t most) {
   std::map<std::string, std::vector<std::size_t>> by_reason;
   for (const StayEntry& s : d.stays) by_reason[s.message.empty() ? s.reason : s.message].push_back(s.rank.value);
   for (const auto& [reason, those] : by_reason) {
-    const auto named =
-        group_ranks(those.back() + 1, [&](std::size_t r) { return std::ranges::contains(those, r) ? "x" : ""; });
-    lines.push_back(std::format("{} {} {}: {}", those.size() == 1 ? "rank" : "ranks", named.at("x"),
+    lines.push_back(std::format("{} {} {}: {}", those.size() == 1 ? "rank" : "ranks", runs_of(those),
                                 those.size() == 1 ? "stays" : "stay", reason));
     ranks.push_back(those.size());
   }

@@ -34,6 +34,12 @@ TEST(RankGroups, AreRunsByValue) {
   EXPECT_EQ(again, values);
 }
 
+TEST(RankGroups, OfOneValueAreRuns) {
+  EXPECT_EQ(runs_of({}), "");
+  EXPECT_EQ(runs_of({7, 2, 0, 1, 7}), "0-2,7");
+  EXPECT_EQ(runs_of({~std::size_t{0}, 0}), "0,18446744073709551615");
+}
+
 TEST(RankGroups, RefuseWhatIsNoAscendingListOfRanks) {
   for (const char* text :
        {"", "x", "1-", "-1", "4", "0-4", "2-1", "1,1", "0-2,1", "3,0", "1 2", "18446744073709551616", "0--1"}) {

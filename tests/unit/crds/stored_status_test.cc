@@ -75,6 +75,14 @@ TEST(StoredStatus, ADecisionSaysWhy) {
               ElementsAre("rank 1 moves slow→fast on f-1, predicted gain 4.6 s", "and 99 more ranks"));
 }
 
+// Whoever may write a status names any ranks, in any order.
+TEST(StoredStatus, ADecisionMayNameRanksThatTheJobHasNot) {
+  Decision d;
+  for (const std::uint32_t rank : {4'294'967'295u, 3u, 4'294'967'294u, 0u})
+    d.stays.push_back({{rank}, "NoCapacity", ""});
+  EXPECT_THAT(why_lines(d, 3), ElementsAre("ranks 0,3,4294967294-4294967295 stay: NoCapacity"));
+}
+
 // As `kubectl describe` prints it: a line for each scalar, and for each map or list that holds some.
 std::size_t lines_of(const json& value) {
   if (!value.is_structured()) return 1;
