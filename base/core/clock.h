@@ -1,7 +1,10 @@
 // Wall-clock and steady time as two types, and RFC 3339.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <cstdint>
 #include <string>
 
 namespace bsp {
@@ -21,13 +24,18 @@ struct SystemClock {
 };
 
 inline double to_seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
+// 146 years: the sum of two fits. Nothing that others say becomes more.
+inline constexpr Duration kLongest{std::int64_t{1} << 62};
+// kLongest if it is longer, and none if it isn't a number: it may be made of figures that others report.
 inline Duration from_seconds(double s) {
-  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(s));
+  constexpr auto kMost = static_cast<double>(kLongest.count());
+  return std::isnan(s) ? Duration{} : Duration(static_cast<std::int64_t>(std::clamp(s * 1e9, -kMost, kMost)));
 }
 
 // RFC 3339 with microseconds, UTC, as metav1.MicroTime prints it: 2026-11-21T04:05:06.123456Z.
 std::string to_rfc3339(Time t);
-// Time{} if the text is not RFC 3339.
+// Time{} if the text is not RFC 3339, or names a time before 1970 or after 2116: the difference of two times must fit into a
+// Duration, and these come from others.
 Time from_rfc3339(const std::string& text);
 
 }  // namespace bsp
