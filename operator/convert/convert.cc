@@ -242,7 +242,7 @@ class MpiJob {
     for (std::size_t i = 0; launchers.is_array() && i < launchers.size(); ++i) {
       const json& entry = launchers[i];
       const std::string name = entry.is_object() && entry.contains("name") ? text_of(entry["name"]) : "";
-      if (is_passed_on(name))
+      if (!name.empty() && is_passed_on(name))
         set(env, name, entry);
       else if (template_path_.starts_with(kWorker) &&
                std::ranges::none_of(env, [&](const json& e) { return e == entry; }))
@@ -256,7 +256,7 @@ class MpiJob {
   }
 
   Result<void> share_resources(json& container) {
-    BSP_TRY(const std::uint64_t slots, slots_per_worker());
+    BSP_TRY(const std::uint32_t slots, slots_per_worker());
     const auto resources = container.find("resources");
     if (resources == container.end() || !resources->is_object()) return {};
     const std::string path = std::format("{}.spec.containers[{}].resources", template_path_, main_);
@@ -267,7 +267,7 @@ class MpiJob {
         const std::string field = std::format("{}.{}.{}", path, kind, name);
         if (name.ends_with("/gpu")) note(field, "carried over, but a rank that uses a GPU can't move");
         if (slots == 1) continue;
-        auto share = divided(quantity, static_cast<std::uint32_t>(slots));
+        auto share = divided(quantity, slots);
         if (!share) return wrong(field, share.error().message);
         quantity = *share;
       }
@@ -289,27 +289,30 @@ class MpiJob {
     if (!run_.directory.empty()) container["workingDir"] = run_.directory;
     if (run_.directory.empty() && launcher_.contains("workingDir")) container["workingDir"] = launcher_["workingDir"];
     const json& user = part_at(launcher_, "securityContext");
-    for (const char* field : {"runAsUser", "runAsGroup"})  // mpirun's ssh logs in as the launcher's user
-      if (user.is_object() && user.contains(field) && !container["securityContext"].contains(field))
-        container["securityContext"][field] = user[field];
-    if (container["securityContext"].is_null()) container.erase("securityContext");
+    const json& own = part_at(container, "securityContext");
+    if (user.is_object() && (own.is_null() || own.is_object()))
+      for (const char* field : {"runAsUser", "runAsGroup"})  // mpirun's ssh logs in as the launcher's user
+        if (user.contains(field) && !own.contains(field)) container["securityContext"][field] = user[field];
     carry_environment(container);
     BSP_CHECK_OK(share_resources(container));
     return container;
   }
 
-  Result<std::uint64_t> positive(std::string_view path, std::uint64_t otherwise) const {
+  // An int32 of the MPIJob's API.
+  Result<std::uint32_t> positive(std::string_view path, std::uint32_t otherwise) const {
     const json* value = at(path);
     if (value == nullptr) return otherwise;
-    if (!value->is_number_integer() || value->get<std::int64_t>() < 1)
-      return wrong(path, std::format("is {}: must be a whole number that is at least 1", value->dump()));
-    return value->get<std::uint64_t>();
+    const auto number = whole_number<std::int32_t>(*value);
+    if (!number || *number < 1)
+      return wrong(path,
+                   std::format("is {}: must be a whole number that is at least 1 and less than 2^31", value->dump()));
+    return static_cast<std::uint32_t>(*number);
   }
-  [[nodiscard]] Result<std::uint64_t> slots_per_worker() const { return positive("spec.slotsPerWorker", 1); }
+  [[nodiscard]] Result<std::uint32_t> slots_per_worker() const { return positive("spec.slotsPerWorker", 1); }
 
   Result<std::uint64_t> number_of_ranks() const {
     if (run_.ranks) return *run_.ranks;
-    BSP_TRY(const std::uint64_t slots, slots_per_worker());
+    BSP_TRY(const std::uint32_t slots, slots_per_worker());
     BSP_TRY(const std::uint64_t workers, positive(std::format("{}.replicas", kWorker), 1));
     return slots * workers;  // mpirun's default: every slot
   }

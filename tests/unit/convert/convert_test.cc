@@ -4,6 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <format>
+#include <nlohmann/json.hpp>
+
+#include "base/json/yaml.h"
+#include "tests/unit/reconcile/every_place.h"
 
 namespace bsp::convert {
 namespace {
@@ -90,6 +94,81 @@ TEST(Convert, AnyValueInAnyPlace) {
       }
       EXPECT_NO_THROW({ [[maybe_unused]] const auto converted = convert(manifest, "a.yaml"); }) << manifest;
     }
+}
+
+TEST(Convert, EveryValueAtEveryPlace) {
+  const auto good = read_yaml(R"(apiVersion: kubeflow.org/v1
+kind: MPIJob
+metadata: {name: a, namespace: b, labels: {c: d}, annotations: {e: f}}
+spec:
+  slotsPerWorker: 2
+  mainContainer: l
+  mpiImplementation: OpenMPI
+  runPolicy: {cleanPodPolicy: Running, ttlSecondsAfterFinished: 5, backoffLimit: 1, suspend: false, schedulingPolicy: {queue: q}, managedBy: x}
+  mpiReplicaSpecs:
+    Launcher:
+      template:
+        spec:
+          initContainers: [{name: i, image: i}]
+          volumes: [{name: v, emptyDir: {}}]
+          serviceAccountName: s
+          containers:
+          - name: l
+            image: i
+            command: [env, A=1, mpirun, -x, A, -x, "", -x, B=2, --wdir, /w, ./a]
+            args: [b]
+            env: [{name: A, value: "1"}, {name: C, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}]
+            workingDir: /x
+            securityContext: {runAsUser: 5, runAsGroup: 6}
+          - {name: beside, image: i}
+    Worker:
+      replicas: 2
+      template:
+        metadata: {labels: {g: h}}
+        spec:
+          restartPolicy: Never
+          containers:
+          - name: w
+            image: i
+            args: [sshd]
+            env: [{name: A, value: "2"}]
+            securityContext: {runAsUser: 7}
+            readinessProbe: {exec: {command: [x]}}
+            resources: {requests: {cpu: 3, memory: 4Gi}, limits: {nvidia.com/gpu: 1, cpu: "4"}}
+)");
+  ASSERT_TRUE(good);
+  nlohmann::json job = good->at(0);
+  int converted = 0, refused = 0;
+  const auto use = [&](const nlohmann::json& changed, const auto&) {
+    const auto done = convert(write_yaml(changed), "a.yaml");
+    ++(done ? converted : refused);
+    if (!done) {
+      EXPECT_EQ(done.error().code, ErrorCode::kInvalid) << done.error().message;
+    }
+  };
+  job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]["command"].erase(0);
+  reconcile::hostile::at_every_place(job, use);
+  EXPECT_GT(converted, 100);
+  EXPECT_GT(refused, 100);
+}
+
+TEST(Convert, RanksAndSharesAreOfNumbersThatFit) {
+  const auto with = [](const std::string& slots, const std::string& replicas) {
+    std::string manifest = job("[mpirun, ./a]", "slotsPerWorker: " + slots);
+    manifest.replace(manifest.find("replicas: 2"), 11, "replicas: " + replicas);
+    const std::string container = "{name: w, image: i}";
+    manifest.replace(manifest.find(container), container.size(),
+                     "{name: w, image: i, resources: {requests: {cpu: 4}}}");
+    return convert(manifest, "a.yaml");
+  };
+  EXPECT_TRUE(with("2", "3"));
+  EXPECT_TRUE(with("2.0", "3"));
+  // 2^32 would divide by 0, the product of the others is 2 in 64 bits.
+  for (const auto& [slots, replicas] : {std::pair("4294967296", "1"), std::pair("3", "6148914691236517206")}) {
+    const auto converted = with(slots, replicas);
+    ASSERT_FALSE(converted) << converted->yaml;
+    EXPECT_THAT(converted.error().message, HasSubstr("must be a whole number"));
+  }
 }
 
 }  // namespace
