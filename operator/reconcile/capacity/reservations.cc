@@ -91,8 +91,9 @@ Reservation from_line(const std::string& line, std::uint64_t& left) {
   b.uid = text_at(j, "uid");
   b.wave = count_at<std::uint32_t>(j, "wave");
   b.until = from_rfc3339(text_at(j, "until"));
-  b.each = {count_at<std::int64_t>(j, "cpuMilli"), count_at<std::int64_t>(j, "memoryBytes"), 1};
-  b.checkpoint = count_at<std::int64_t>(j, "checkpointBytes");
+  const auto asked = [&](const char* name) { return std::min(count_at<std::int64_t>(j, name), kMostAsked); };
+  b.each = {asked("cpuMilli"), asked("memoryBytes"), 1};
+  b.checkpoint = asked("checkpointBytes");
   b.start = flag_at(j, "start", false);
   if (const json& places = part_at(j, "places"); places.is_object()) b.slots = unpacked(places, left);
   const json& slots = part_at(j, "slots");

@@ -21,7 +21,7 @@ std::int64_t amount(const json& list, const char* name, bool milli) {
   const json& value = part_at(list, name);
   if (value.is_null()) return 0;
   const auto read = milli ? crds::quantity_milli(quantity_text(value)) : crds::quantity_value(quantity_text(value));
-  return read ? static_cast<std::int64_t>(std::min<std::uint64_t>(*read, INT64_MAX / 4096)) : 0;
+  return read ? static_cast<std::int64_t>(std::min<std::uint64_t>(*read, kMostAsked)) : 0;
 }
 
 Resources requested(const json& resources) {
@@ -30,6 +30,11 @@ Resources requested(const json& resources) {
     return part_at(requests, name).is_null() ? amount(limits, name, milli) : amount(requests, name, milli);
   };
   return {of("cpu", true), of("memory", false), 0};
+}
+
+Resources sum_of(Resources a, const Resources& b) {
+  a += b;
+  return {std::min(a.cpu, kMostAsked), std::min(a.memory, kMostAsked), a.pods};
 }
 
 Resources asked(const json& container) { return requested(part_at(container, "resources")); }
@@ -55,24 +60,23 @@ Resources requests_of(const json& pod_spec) {
   Resources beside;    // native sidecars, which go on while a later init container runs
   Resources at_start;  // the most that is asked for before the containers run
   for (const json& container : part_at(pod_spec, "initContainers")) {
-    Resources then = asked(container);
+    const Resources then = sum_of(asked(container), beside);
     const bool stays = text_at(container, "restartPolicy") == "Always";
-    then += beside;
     if (stays) beside = then;
     at_start.cpu = std::max(at_start.cpu, then.cpu);
     at_start.memory = std::max(at_start.memory, then.memory);
   }
   Resources all = beside;
-  for (const json& container : part_at(pod_spec, "containers")) all += asked(container);
+  for (const json& container : part_at(pod_spec, "containers")) all = sum_of(all, asked(container));
   const json& overhead = part_at(pod_spec, "overhead");
-  return {std::max(all.cpu, at_start.cpu) + amount(overhead, "cpu", true),
-          std::max(all.memory, at_start.memory) + amount(overhead, "memory", false), 1};
+  return sum_of({std::max(all.cpu, at_start.cpu), std::max(all.memory, at_start.memory), 1},
+                {amount(overhead, "cpu", true), amount(overhead, "memory", false), 0});
 }
 
 Resources requests_of_rank(const json& pod_template, const json& sidecar_resources) {
   Resources all = requests_of(part_at(pod_template, "spec"));
   const bool has_a_core = all.cpu == 0;
-  all += requested(sidecar_resources);
+  all = sum_of(all, requested(sidecar_resources));
   if (has_a_core) all.cpu = 0;
   return all;
 }

@@ -25,6 +25,8 @@ struct Resources {
   }
   bool operator==(const Resources&) const = default;
 };
+// Of what one pod or move asks for, in others' words: more counts as this, which no node has. That of 65,536 pods can be added.
+inline constexpr std::int64_t kMostAsked = INT64_MAX >> 16;  // 128 TiB
 
 // What the scheduler counts for a PodSpec: its containers and native sidecars, or its greatest init container if that
 // is more. A limit without a request is one. `pods` is 1.

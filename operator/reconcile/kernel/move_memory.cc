@@ -21,7 +21,7 @@ MoveCapacity::MoveCapacity(const Observed& o)
 }
 
 MoveMemory MoveCapacity::of(const crds::RankPlace& rank) const {
-  const auto held = static_cast<std::int64_t>(std::min<std::uint64_t>(rank.memory_bytes, INT64_MAX / 4));
+  const auto held = static_cast<std::int64_t>(std::min<std::uint64_t>(rank.memory_bytes, kMostAsked));
   return {.process = std::max(asked_, held), .checkpoint = held};
 }
 

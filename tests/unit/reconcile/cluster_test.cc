@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "operator/reconcile/capacity/resources.h"
+#include "operator/reconcile/capacity/stores/usage.h"
 #include "tests/unit/reconcile/world.h"
 
 namespace bsp::reconcile {
@@ -214,6 +215,25 @@ TEST(Capacity, OfAPodIsWhatTheSchedulerCounts) {
   EXPECT_EQ(requests_of(spec), (Resources{2360, (1 << 30) + 1024, 1}));
   EXPECT_EQ(requests_of({{"containers", {{{"resources", asks("much", "-1")}}}}}), (Resources{0, 0, 1}))
       << "nonsense asks for nothing";
+}
+
+// A template may have any number of containers, and a node any number of such pods.
+TEST(Capacity, OfImpossibleRequestsIsMoreThanAnyNodeHas) {
+  json spec;
+  for (const char* list : {"containers", "initContainers"})
+    for (int i = 0; i < 5000; ++i)
+      spec[list].push_back({{"restartPolicy", "Always"}, {"resources", asks("7P", "7000Pi")}});
+  spec["overhead"] = {{"cpu", "7P"}, {"memory", "7000Pi"}};
+  EXPECT_EQ(requests_of(spec), (Resources{kMostAsked, kMostAsked, 1}));
+  EXPECT_EQ(requests_of_rank({{"spec", spec}}, asks("7P", "7000Pi")), (Resources{kMostAsked, kMostAsked, 1}));
+  EXPECT_EQ(slots_of({INT64_MAX >> 20, INT64_MAX >> 20, 110}, requests_of(spec)), 0u);
+  NodeUsage usage;
+  for (int i = 0; i < 10'000; ++i) {
+    const json pod = {{"metadata", {{"name", std::to_string(i)}}},
+                      {"spec", {{"nodeName", "n"}, {"overhead", spec["overhead"]}}}};
+    usage.change(nullptr, &pod);
+  }
+  EXPECT_GT(usage.of_all("n").memory, 10'000 * (INT64_MAX >> 20));
 }
 
 TEST(Capacity, InRanks) {
