@@ -10,6 +10,7 @@ add_executable(occupy ${CMAKE_CURRENT_SOURCE_DIR}/programs/occupy.c)
 add_executable(static_hello ${CMAKE_CURRENT_SOURCE_DIR}/programs/static_hello.c)
 target_link_options(static_hello PRIVATE -static)
 add_library(stub_shim SHARED ${CMAKE_CURRENT_SOURCE_DIR}/programs/stub_shim.c)
+bsp_not_sanitized(gated files objects occupy static_hello stub_shim)
 
 # Mounted at /bsp in the containers: criu with its libraries, and bsp-init.
 add_custom_command(

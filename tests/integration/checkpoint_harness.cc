@@ -18,6 +18,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <format>
 #include <fstream>
 #include <sstream>
 #include <thread>
@@ -115,6 +116,8 @@ Pod::Pod(const PodOptions& options) {
       "--mount",    "type=tmpfs,destination=/run/bsp,tmpfs-mode=0777,tmpfs-size=" + options.run_size,
       "-v",         runtime_dir() + ":/bsp:ro",
       "-e",         "BSP_USER=" + options.user};
+  if (const char* reports = std::getenv("BSP_SANITIZER_REPORTS"); reports != nullptr)  // tests/sanitizers/run.sh
+    args.insert(args.end(), {"-v", std::format("{0}:{0}", reports), "-e", "ASAN_OPTIONS", "-e", "UBSAN_OPTIONS"});
   if (!options.seccomp) args.insert(args.end(), {"--security-opt", "seccomp=unconfined"});
   if (!options.carry_paths.empty()) {
     args.insert(args.end(), {"-e", "BSP_CARRY_PATHS=" + options.carry_paths});

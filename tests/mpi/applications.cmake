@@ -3,8 +3,8 @@
 function(equals_sequential program result ranks)
   string(MAKE_C_IDENTIFIER "${ARGN}" name)
   set(name ${program}.${ranks}_ranks_equal_sequential${name})
-  add_test(NAME ${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/mpirun.sh ${ranks} $<TARGET_FILE:${program}> ${ARGN} --verify)
-  set_tests_properties(${name} PROPERTIES LABELS mpi TIMEOUT 120
+  bsp_program_test(${name} mpi ${CMAKE_CURRENT_SOURCE_DIR}/mpirun.sh ${ranks} $<TARGET_FILE:${program}> ${ARGN} --verify)
+  set_tests_properties(${name} PROPERTIES
     PASS_REGULAR_EXPRESSION "${program}: OK ${result}.*, ${ranks} ranks?.*, equal to the sequential program")
 endfunction()
 
@@ -25,9 +25,7 @@ equals_sequential(fractal "code crc=df1cb99fbd267625" 5 --width 9 --height 7 --r
 equals_sequential(fractal "code crc=32d4c35c08574e09" 4 --width 64 --height 20 --range 16 --flat 0)
 
 foreach(program smith_waterman lu fractal)
-  add_test(NAME ${program}.command_line
-           COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/${program}_test.sh $<TARGET_FILE:${program}>)
-  set_tests_properties(${program}.command_line PROPERTIES LABELS mpi TIMEOUT 120)
+  bsp_program_test(${program}.command_line mpi ${CMAKE_CURRENT_SOURCE_DIR}/${program}_test.sh $<TARGET_FILE:${program}>)
 endforeach()
 
 bsp_test(application_epochs_test SOURCES applications/epochs_test.cc shim/job.cc epochs/cluster.cc

@@ -83,6 +83,9 @@ TEST(Shim, ThreadsCallMpiConstantlyAcrossEpochs) {
 
 // The same under the thread sanitizer, which sees the shim's own accesses and every lock.
 TEST(Shim, ThreadsDoNotRaceInTheShim) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "a program can't have both sanitizers";
+#endif
   // The sanitizer's address-space layout doesn't cover every randomised address.
   personality(ADDR_NO_RANDOMIZE);
   Job job(
