@@ -3,10 +3,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/ioctl.h>
 #include <sys/personality.h>
-#include <sys/syscall.h>
-#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -133,80 +130,6 @@ TEST(Shim, ThreadLevelComesFromTheEnvironment) {
            .arguments = {kMany, "init"},
            .environment = {"OMPI_MPI_THREAD_LEVEL=3"}});
   go_through(job, 2);
-  job.finish_ok();
-}
-
-// Mimics CRIU 4: after the pause it restarts each timer with the time it had left at the dump; to an absolute one it
-// adds the clock's whole seconds (criu/pie/restorer.c, timerfd_arm).
-class AsCriuDoes {
- public:
-  using Clock = std::chrono::steady_clock;
-
-  explicit AsCriuDoes(pid_t pid) : process_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))) {
-    for (const auto& entry : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/fdinfo")) {
-      std::ifstream file(entry.path());
-      const std::string text((std::istreambuf_iterator<char>(file)), {});
-      Timer t{.fd = std::stoi(entry.path().filename()), .read = Clock::now()};
-      const auto at = text.find("clockid:");
-      if (at != std::string::npos &&
-          std::sscanf(text.c_str() + at,
-                      "clockid: %d ticks: %llu settime flags: %o it_value: (%ld, %ld) it_interval: (%ld, %ld)",
-                      &t.clock, &t.ticks, &t.flags, &t.value.it_value.tv_sec, &t.value.it_value.tv_nsec,
-                      &t.value.it_interval.tv_sec, &t.value.it_interval.tv_nsec) == 7)
-        timers_.push_back(t);
-    }
-  }
-  ~AsCriuDoes() { ::close(process_); }
-  AsCriuDoes(const AsCriuDoes&) = delete;
-  AsCriuDoes& operator=(const AsCriuDoes&) = delete;
-
-  [[nodiscard]] std::size_t timers() const { return timers_.size(); }
-  // Each timer is late by the pause.
-  void restore(std::chrono::milliseconds pause) {
-    for (Timer& t : timers_) {
-      std::this_thread::sleep_until(t.read + pause);
-      const int fd = static_cast<int>(::syscall(SYS_pidfd_getfd, process_, t.fd, 0));
-      ASSERT_GE(fd, 0);
-      timespec now{};
-      ::clock_gettime(t.clock, &now);
-      if (t.flags & TFD_TIMER_ABSTIME) t.value.it_value.tv_sec += now.tv_sec;
-      EXPECT_EQ(::timerfd_settime(fd, static_cast<int>(t.flags), &t.value, nullptr), 0);
-      const std::uint64_t ticks = t.ticks;
-      if (ticks != 0) {
-        EXPECT_EQ(::ioctl(fd, _IOW('T', 0, std::uint64_t), &ticks), 0);
-      }
-      ::close(fd);
-    }
-  }
-
- private:
-  struct Timer {
-    int fd;
-    Clock::time_point read;
-    int clock = 0;
-    unsigned long long ticks = 0;
-    unsigned flags = 0;
-    itimerspec value{};
-  };
-  int process_;
-  std::vector<Timer> timers_;
-};
-
-TEST(Shim, TimersOfTheProgramExpireOnItsClocks) {
-  Job job({.ranks = 2, .program = "shim_timers", .arguments = {kMany}, .environment = {}});
-  ASSERT_TRUE(job.reach(3));
-  // A pause of whole periods of the periodic timer leaves its phase as it was.
-  for (const auto pause : {350ms, 400ms, 400ms}) {
-    ASSERT_EQ(job.gate(), Job::Gate::kStopped);
-    AsCriuDoes first(job.programs[0].pid());
-    AsCriuDoes second(job.programs[1].pid());
-    EXPECT_GE(first.timers(), 9u);
-    first.restore(pause);
-    second.restore(pause);
-    job.next_epoch();
-    ASSERT_TRUE(job.reach(completed(job) + 4)) << job.stderr_of(0) << job.stderr_of(1);
-  }
-  ASSERT_TRUE(job.turn()) << "stopped, but not moved";
   job.finish_ok();
 }
 
