@@ -19,6 +19,7 @@
 
 #include "sidecar/shim/export.h"
 #include "sidecar/shim/moved_cpu_time.h"
+#include "sidecar/shim/nanoseconds.h"
 #include "sidecar/shim/timer_descriptors.h"
 
 namespace bsp::shim {
@@ -36,7 +37,7 @@ ClockGettime find_clock_gettime() { return reinterpret_cast<ClockGettime>(dlsym(
 std::int64_t kernel_ns(clockid_t clock) {
   timespec t;
   kernel_clock(clock, &t);
-  return t.tv_sec * 1000000000 + t.tv_nsec;
+  return in_ns(t.tv_sec, t.tv_nsec);
 }
 
 void read_boot_id(char* to, std::size_t size) {
@@ -66,12 +67,6 @@ clockid_t clock_of_timer(int fd) {
   int clock = CLOCK_REALTIME;
   if (const char* at = std::strstr(text, "clockid:")) std::sscanf(at, "clockid: %d", &clock);
   return clock;
-}
-
-void add(timespec* t, std::int64_t ns) {
-  const std::int64_t sum = t->tv_sec * 1000000000 + t->tv_nsec + ns;
-  t->tv_sec = sum / 1000000000;
-  t->tv_nsec = sum % 1000000000;
 }
 
 }  // namespace
@@ -115,9 +110,9 @@ BSP_EXPORT int clock_gettime(clockid_t clock, timespec* t) noexcept {
   if (rc != 0) return rc;
   if (is_monotonic(clock)) {
     if (offset_ns != 0) [[unlikely]]
-      add(t, offset_ns);
+      *t = later(*t, offset_ns);
   } else if (const std::int64_t used = cpu_time_offset(clock); used != 0) [[unlikely]] {
-    add(t, used);
+    *t = later(*t, used);
   }
   return rc;
 }
@@ -126,9 +121,9 @@ BSP_EXPORT int clock_gettime(clockid_t clock, timespec* t) noexcept {
 BSP_EXPORT int clock_nanosleep(clockid_t clock, int flags, const timespec* request, timespec* remaining) {
   using Next = int (*)(clockid_t, int, const timespec*, timespec*);
   static const auto next = reinterpret_cast<Next>(dlsym(RTLD_NEXT, "clock_nanosleep"));
-  if (offset_ns == 0 || !(flags & TIMER_ABSTIME) || !is_monotonic(clock)) return next(clock, flags, request, remaining);
-  timespec deadline = *request;
-  add(&deadline, -offset_ns);
+  if (offset_ns == 0 || !(flags & TIMER_ABSTIME) || !is_monotonic(clock) || !is_time(*request))
+    return next(clock, flags, request, remaining);
+  const timespec deadline = later(*request, -offset_ns);
   if (deadline.tv_sec < 0) return 0;
   return next(clock, flags, &deadline, remaining);
 }
@@ -138,8 +133,8 @@ BSP_EXPORT int timerfd_settime(int fd, int flags, const itimerspec* value, itime
   static const auto next = reinterpret_cast<Next>(dlsym(RTLD_NEXT, "timerfd_settime"));
   const bool armed = value != nullptr && (value->it_value.tv_sec != 0 || value->it_value.tv_nsec != 0);
   itimerspec shifted = value != nullptr ? *value : itimerspec{};
-  if (offset_ns != 0 && (flags & TFD_TIMER_ABSTIME) && armed && is_monotonic(clock_of_timer(fd))) {
-    add(&shifted.it_value, -offset_ns);
+  if (offset_ns != 0 && (flags & TFD_TIMER_ABSTIME) && armed && is_time(value->it_value)) {
+    if (is_monotonic(clock_of_timer(fd))) shifted.it_value = later(value->it_value, -offset_ns);
     if (shifted.it_value.tv_sec < 0) shifted.it_value = {0, 1};  // already expired; 0 would disarm it
   }
   timer_changes(fd);
@@ -153,9 +148,8 @@ BSP_EXPORT int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t
   using Next = int (*)(pthread_cond_t*, pthread_mutex_t*, clockid_t, const timespec*);
   static const auto next = reinterpret_cast<Next>(dlsym(RTLD_NEXT, "pthread_cond_clockwait"));
   if (next == nullptr) return ENOSYS;
-  if (offset_ns == 0 || !is_monotonic(clock)) return next(condition, mutex, clock, until);
-  timespec deadline = *until;
-  add(&deadline, -offset_ns);
+  if (offset_ns == 0 || !is_monotonic(clock) || !is_time(*until)) return next(condition, mutex, clock, until);
+  timespec deadline = later(*until, -offset_ns);
   if (deadline.tv_sec < 0) deadline = {0, 0};
   return next(condition, mutex, clock, &deadline);
 }

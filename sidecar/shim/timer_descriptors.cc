@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "sidecar/shim/moved_clock.h"
+#include "sidecar/shim/nanoseconds.h"
 
 #ifndef TFD_IOC_SET_TICKS  // linux/timerfd.h, which glibc's header excludes
 #define TFD_IOC_SET_TICKS _IOW('T', 0, std::uint64_t)
@@ -28,7 +29,6 @@
 namespace bsp::shim {
 namespace {
 
-constexpr std::int64_t kSecond = 1'000'000'000;
 // By how many ns a timer may differ from its record, which is read in two steps.
 constexpr std::int64_t kTolerance = 1'000'000;
 constexpr std::int64_t kPreempted = kTolerance / 4;
@@ -74,8 +74,8 @@ std::optional<Timer> read_timer(int fd) {
                   &interval[1]) != 7)
     return {};
   timer.ticks = ticks;
-  timer.left = left[0] * kSecond + left[1];
-  timer.interval = interval[0] * kSecond + interval[1];
+  timer.left = in_ns(left[0], left[1]);
+  timer.interval = in_ns(interval[0], interval[1]);
   return timer;
 }
 
@@ -96,10 +96,8 @@ std::vector<int> timers_open() {
 std::int64_t now(clockid_t clock) {  // the program's time: clock_gettime is moved_clock's
   timespec t{};
   clock_gettime(clock, &t);
-  return t.tv_sec * kSecond + t.tv_nsec;
+  return in_ns(t.tv_sec, t.tv_nsec);
 }
-
-timespec as_timespec(std::int64_t ns) { return {.tv_sec = ns / kSecond, .tv_nsec = ns % kSecond}; }
 
 // Reads the timer with the time at which it expires. Repeats if the thread was preempted between reading timer and
 // clock, or if a periodic timer has expired while it was read: fdinfo then shows no time left.
@@ -111,7 +109,7 @@ std::optional<Timer> read_with_expiry(int fd) {
     const std::int64_t before = now(timer->clock);
     timer = read_timer(fd);
     if (!timer) return {};
-    timer->expires = now(timer->clock) + timer->left;
+    timer->expires = sum_of(now(timer->clock), timer->left);
     const bool expired = timer->left == 0 && timer->interval != 0;
     if (!expired && now(timer->clock) - before < kPreempted) break;
   }
@@ -121,7 +119,7 @@ std::optional<Timer> read_with_expiry(int fd) {
 // A timer of the same kind that nobody reads: after the stop it is as late as the program's. Nothing if the kernel has no
 // descriptor left.
 std::optional<Timer> start_reference(const Timer& timer) {
-  constexpr std::int64_t kNever = 100LL * 365 * 24 * 3600 * kSecond;
+  constexpr std::int64_t kNever = 100LL * 365 * 24 * 3600 * kNsOfSecond;
   const int fd = timerfd_create(timer.clock, TFD_CLOEXEC | TFD_NONBLOCK);
   if (fd < 0) return {};
   const int flags = timer.flags & TFD_TIMER_ABSTIME;
@@ -136,16 +134,18 @@ std::optional<Timer> start_reference(const Timer& timer) {
 // they come than before the stop, as its reference tells, which CRIU read and restarted some milliseconds before or after
 // it.
 std::int64_t counted_since(const Timer& was, const Timer& is, std::int64_t shift) {
-  return std::llround(static_cast<double>(is.expires - was.expires - shift) / static_cast<double>(was.interval));
+  const std::int64_t later_by = difference_of(difference_of(is.expires, was.expires), shift);
+  return std::llround(static_cast<double>(later_by) / static_cast<double>(was.interval));
 }
 
 bool runs_as_recorded(const Timer& was, const Timer& is, std::int64_t counted) {
-  return std::abs(is.expires - was.expires - counted * was.interval) <= kTolerance;
+  const std::int64_t off = difference_of(difference_of(is.expires, was.expires), product_of(counted, was.interval));
+  return -kTolerance <= off && off <= kTolerance;
 }
 
 // How many times it should have expired since it was recorded.
 std::int64_t due(const Timer& was) {
-  const std::int64_t elapsed = now(was.clock) - was.expires;
+  const std::int64_t elapsed = difference_of(now(was.clock), was.expires);
   return was.interval == 0 || elapsed < 0 ? 0 : elapsed / was.interval + 1;
 }
 
@@ -157,13 +157,13 @@ void set(const Timer& was, std::int64_t unread) {
   std::optional<Timer> is;
   for (int attempt = 0; attempt < 20; ++attempt) {  // again if the thread was preempted meanwhile
     const std::int64_t passed = due(was);
-    const std::int64_t expires = was.expires + passed * was.interval;
-    const std::int64_t value = absolute != 0 ? expires : std::max<std::int64_t>(1, expires - now(was.clock));
+    const std::int64_t expires = sum_of(was.expires, product_of(passed, was.interval));
+    const std::int64_t value = absolute != 0 ? expires : std::max<std::int64_t>(1, difference_of(expires, now(was.clock)));
     const itimerspec spec{.it_interval = as_timespec(was.interval), .it_value = as_timespec(value)};
     timerfd_settime(was.fd, was.flags & (TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET), &spec, nullptr);
     ticks = unread + passed;
     is = read_with_expiry(was.fd);
-    if (!is || std::abs(is->expires - expires) <= kPreempted || (was.interval == 0 && is->left == 0)) break;
+    if (!is || std::abs(difference_of(is->expires, expires)) <= kPreempted || (was.interval == 0 && is->left == 0)) break;
   }
   if (ticks <= 0) return;
   const std::uint64_t all = static_cast<std::uint64_t>(ticks) + (is ? is->ticks : 0);
@@ -200,7 +200,7 @@ void timers_after_stop() {
     noted.pop_back();
     std::int64_t shift = 0;
     if (reference) {
-      if (const auto is = read_with_expiry(reference->fd)) shift = is->expires - reference->expires;
+      if (const auto is = read_with_expiry(reference->fd)) shift = difference_of(is->expires, reference->expires);
       ::close(reference->fd);
     }
     restore(was, shift);
