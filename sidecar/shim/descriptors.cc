@@ -66,6 +66,13 @@ Owner owner_of(int fd) {
   return fd >= 0 && fd < kMaxDescriptors ? owners[fd].load(std::memory_order_relaxed) : Owner::kUnknown;
 }
 
+std::vector<int> descriptors_of(Owner owner) {
+  std::vector<int> found;
+  for (int fd = 0; fd < kMaxDescriptors; ++fd)
+    if (owner_of(fd) == owner) found.push_back(fd);
+  return found;
+}
+
 InMpi::InMpi() { ++internal_depth; }
 InMpi::~InMpi() { --internal_depth; }
 

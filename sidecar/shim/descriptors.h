@@ -3,12 +3,15 @@
 // What a thread creates in a user callback that MPI calls belongs to the program.
 #pragma once
 
+#include <vector>
+
 namespace bsp::shim {
 
 enum class Owner : unsigned char { kUnknown, kProgram, kMpi };
 
 // kUnknown: inherited, closed, or created by a call that isn't intercepted.
 Owner owner_of(int fd);
+std::vector<int> descriptors_of(Owner owner);
 
 // Marks this thread as working for MPI outside an MPI call of the program.
 class InMpi {

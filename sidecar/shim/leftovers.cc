@@ -1,17 +1,16 @@
 #include "sidecar/shim/leftovers.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <string>
 
 #include "sidecar/shim/descriptors.h"
+#include "sidecar/shim/message.h"
+#include "sidecar/shim/proc_files.h"
+#include "sidecar/shim/state.h"
 
 namespace bsp::shim {
 namespace {
@@ -27,19 +26,27 @@ using Descriptors = std::map<int, OpenFile>;
 Descriptors before;     // all descriptors that were open before the session opened
 Descriptors mpi_files;  // MPI's files opened since
 
-Descriptors list() {
+std::optional<OpenFile> look_at(int fd) {
+  struct stat info;
+  if (fstat(fd, &info) != 0) return {};
+  return OpenFile{info.st_dev, info.st_ino, info.st_mode};
+}
+
+// Nothing, with errno, if they can't be listed.
+std::optional<Descriptors> list() {
+  const auto numbers = numbers_in("/proc/self/fd");
+  if (!numbers) return {};
   Descriptors found;
-  DIR* dir = opendir("/proc/self/fd");
-  if (dir == nullptr) return found;
-  while (const dirent* entry = readdir(dir)) {
-    if (entry->d_name[0] == '.') continue;
-    const int fd = std::atoi(entry->d_name);
-    struct stat info;
-    if (fd == dirfd(dir) || fstat(fd, &info) != 0) continue;
-    found[fd] = {info.st_dev, info.st_ino, info.st_mode};
-  }
-  closedir(dir);
+  for (const int fd : *numbers)
+    if (const auto file = look_at(fd)) found[fd] = *file;
   return found;
+}
+
+Descriptors list_while_opening() {
+  auto found = list();
+  if (!found)
+    die("epoch %llu can't be opened: %s", static_cast<unsigned long long>(state.epoch), why_unlisted().c_str());
+  return *std::move(found);
 }
 
 bool is_mpi_file(int fd, const OpenFile& file) {
@@ -54,35 +61,36 @@ bool is_mpi_file(int fd, const OpenFile& file) {
 
 }  // namespace
 
-void leftovers_before_open() { before = list(); }
+void leftovers_before_open() { before = list_while_opening(); }
 
 void leftovers_after_open() {
   mpi_files.clear();
-  for (const auto& [fd, file] : list()) {
+  for (const auto& [fd, file] : list_while_opening()) {
     auto known = before.find(fd);
     if ((known == before.end() || known->second != file) && is_mpi_file(fd, file)) mpi_files[fd] = file;
   }
 }
 
+// Needs no list, for which there may be no descriptor.
 void leftovers_after_close() {
-  for (const auto& [fd, file] : list()) {
-    auto known = mpi_files.find(fd);
-    if (owner_of(fd) == Owner::kMpi || (known != mpi_files.end() && known->second == file)) ::close(fd);
-  }
+  for (const int fd : descriptors_of(Owner::kMpi)) ::close(fd);
+  for (const auto& [fd, file] : mpi_files)
+    if (look_at(fd) == file) ::close(fd);
 }
 
-std::vector<std::pair<int, FileIdentity>> regular_files() {
+std::optional<std::vector<std::pair<int, FileIdentity>>> regular_files() {
+  const auto all = list();
+  if (!all) return {};
   std::vector<std::pair<int, FileIdentity>> found;
-  for (const auto& [fd, file] : list())
+  for (const auto& [fd, file] : *all)
     if (S_ISREG(file.mode)) found.push_back({fd, {file.device, file.inode}});
   return found;
 }
 
 std::string program_socket() {
-  const int trial = ::open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (trial < 0 && (errno == EMFILE || errno == ENFILE)) return "no free file descriptor";
-  if (trial >= 0) ::close(trial);
-  for (const auto& [fd, file] : list())
+  const auto all = list();
+  if (!all) return why_unlisted();
+  for (const auto& [fd, file] : *all)
     if (S_ISSOCK(file.mode) && owner_of(fd) == Owner::kProgram)
       return "an open socket (descriptor " + std::to_string(fd) + ")";
   return "";

@@ -6,6 +6,7 @@
 // program open descriptors all the time.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,11 +19,11 @@ void leftovers_before_open();
 void leftovers_after_open();
 void leftovers_after_close();
 
-// This process's descriptors of regular files, MPI's too.
-std::vector<std::pair<int, FileIdentity>> regular_files();
+// This process's descriptors of regular files, MPI's too; nothing, with errno, if they can't be listed.
+std::optional<std::vector<std::pair<int, FileIdentity>>> regular_files();
 
-// A socket of the program, as "an open socket (descriptor 7)"; "" if there is none. Without a free descriptor it can't tell, and
-// says so.
+// A socket of the program, as "an open socket (descriptor 7)"; "" if there is none. Where descriptors can't be listed, as
+// without a free one, it can't tell, and says so.
 std::string program_socket();
 
 }  // namespace bsp::shim

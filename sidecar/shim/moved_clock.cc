@@ -6,27 +6,27 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <sys/timerfd.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
+#include <optional>
+#include <string>
 
 #include "sidecar/shim/export.h"
 #include "sidecar/shim/moved_cpu_time.h"
 #include "sidecar/shim/nanoseconds.h"
+#include "sidecar/shim/proc_files.h"
 #include "sidecar/shim/timer_descriptors.h"
 
 namespace bsp::shim {
 namespace {
 
 std::atomic<std::int64_t> offset_ns{0};  // other threads read the clock while the thread at the gate sets it
-char boot_id[40] = "";
+std::optional<std::string> boot_id;
 std::int64_t stopped_monotonic_ns = 0;
 std::int64_t stopped_realtime_ns = 0;
 
@@ -40,32 +40,20 @@ std::int64_t kernel_ns(clockid_t clock) {
   return in_ns(t.tv_sec, t.tv_nsec);
 }
 
-void read_boot_id(char* to, std::size_t size) {
-  to[0] = '\0';
-  const int fd = ::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return;
-  const ssize_t got = ::read(fd, to, size - 1);
-  to[got > 0 ? got : 0] = '\0';
-  ::close(fd);
-}
+std::optional<std::string> read_boot_id() { return read_proc("/proc/sys/kernel/random/boot_id"); }
 
 bool is_monotonic(clockid_t clock) {
   return clock == CLOCK_MONOTONIC || clock == CLOCK_MONOTONIC_RAW || clock == CLOCK_MONOTONIC_COARSE ||
          clock == CLOCK_BOOTTIME || clock == CLOCK_BOOTTIME_ALARM;
 }
 
-// The clock of a timer descriptor, as the kernel shows it.
-clockid_t clock_of_timer(int fd) {
-  char path[48];
-  std::snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
-  char text[1024] = "";
-  const int info = ::open(path, O_RDONLY | O_CLOEXEC);
-  if (info < 0) return CLOCK_REALTIME;
-  const ssize_t got = ::read(info, text, sizeof text - 1);
-  ::close(info);
-  text[got > 0 ? got : 0] = '\0';
+// The clock of a timer descriptor, as the kernel shows it: CLOCK_REALTIME if it is none. Nothing, with errno, if it can't be read.
+std::optional<clockid_t> clock_of_timer(int fd) {
+  const auto text = read_proc("/proc/self/fdinfo/" + std::to_string(fd));
+  if (!text && errno != ENOENT) return {};
   int clock = CLOCK_REALTIME;
-  if (const char* at = std::strstr(text, "clockid:")) std::sscanf(at, "clockid: %d", &clock);
+  if (const auto at = text ? text->find("clockid:") : std::string::npos; at != std::string::npos)
+    std::sscanf(text->c_str() + at, "clockid: %d", &clock);
   return clock;
 }
 
@@ -79,15 +67,14 @@ int kernel_clock(clockid_t clock, timespec* t) {
 std::int64_t monotonic_offset_ns() { return offset_ns; }
 
 void clock_before_stop() {
-  read_boot_id(boot_id, sizeof boot_id);
+  boot_id = read_boot_id();
   stopped_monotonic_ns = kernel_ns(CLOCK_MONOTONIC) + offset_ns;
   stopped_realtime_ns = kernel_ns(CLOCK_REALTIME);
 }
 
 void clock_after_stop() {
-  char now_id[sizeof boot_id];
-  read_boot_id(now_id, sizeof now_id);
-  if (std::strcmp(now_id, boot_id) == 0) return;
+  // Without an answer it may have moved; if it has not, the offset only repeats what the clock does.
+  if (const auto now_id = read_boot_id(); now_id && now_id == boot_id) return;
   std::int64_t pause = kernel_ns(CLOCK_REALTIME) - stopped_realtime_ns;
   if (pause < 0) pause = 0;
   offset_ns = stopped_monotonic_ns + pause - kernel_ns(CLOCK_MONOTONIC);
@@ -134,7 +121,9 @@ BSP_EXPORT int timerfd_settime(int fd, int flags, const itimerspec* value, itime
   const bool armed = value != nullptr && (value->it_value.tv_sec != 0 || value->it_value.tv_nsec != 0);
   itimerspec shifted = value != nullptr ? *value : itimerspec{};
   if (offset_ns != 0 && (flags & TFD_TIMER_ABSTIME) && armed && is_time(value->it_value)) {
-    if (is_monotonic(clock_of_timer(fd))) shifted.it_value = later(value->it_value, -offset_ns);
+    const auto clock = clock_of_timer(fd);
+    if (!clock) return -1;
+    if (is_monotonic(*clock)) shifted.it_value = later(value->it_value, -offset_ns);
     if (shifted.it_value.tv_sec < 0) shifted.it_value = {0, 1};  // already expired; 0 would disarm it
   }
   timer_changes(fd);

@@ -1,6 +1,5 @@
 #include "sidecar/shim/moved_cpu_time.h"
 
-#include <dirent.h>
 #include <dlfcn.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -10,16 +9,13 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
-#include <cstdlib>
 #include <ctime>
-#include <fstream>
-#include <iterator>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "sidecar/shim/export.h"
 #include "sidecar/shim/moved_clock.h"
+#include "sidecar/shim/proc_files.h"
 
 namespace bsp::shim {
 namespace {
@@ -70,8 +66,7 @@ std::int64_t system_time_of(pid_t tid) {
     kernel_rusage(RUSAGE_THREAD, &usage);
     return ns(usage.ru_stime);
   }
-  std::ifstream file("/proc/self/task/" + std::to_string(tid) + "/stat");
-  const std::string stat{std::istreambuf_iterator<char>(file), {}};
+  const std::string stat = text_needed("/proc/self/task/" + std::to_string(tid) + "/stat");
   unsigned long ticks = 0;  // proc(5): field 15; the name, field 2, may contain anything
   if (const std::size_t name_end = stat.rfind(')'); name_end != std::string::npos)
     std::sscanf(stat.c_str() + name_end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %lu", &ticks);
@@ -84,10 +79,8 @@ CpuTimes read_kernel() {
   rusage usage{};
   kernel_rusage(RUSAGE_SELF, &usage);
   now.user = ns(usage.ru_utime), now.system = ns(usage.ru_stime);
-  const std::unique_ptr<DIR, int (*)(DIR*)> tasks(opendir("/proc/self/task"), closedir);
-  while (const dirent* entry = tasks ? readdir(tasks.get()) : nullptr)
-    if (const pid_t tid = std::atoi(entry->d_name); tid > 0)
-      now.threads.push_back({tid, used_by(clock_of_thread(tid)), system_time_of(tid)});
+  for (const pid_t tid : numbers_needed("/proc/self/task"))
+    now.threads.push_back({tid, used_by(clock_of_thread(tid)), system_time_of(tid)});
   return now;
 }
 

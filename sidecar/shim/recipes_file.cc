@@ -6,13 +6,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
+#include <sstream>
 #include <utility>
 
 #include "sidecar/shim/descriptors.h"
 #include "sidecar/shim/files.h"
 #include "sidecar/shim/leftovers.h"
 #include "sidecar/shim/message.h"
+#include "sidecar/shim/proc_files.h"
 #include "sidecar/shim/recipes.h"
 #include "sidecar/shim/state.h"
 
@@ -198,24 +199,30 @@ bool is_unsaved(const File& file) { return file.unsaved != MPI_SUCCESS; }
 
 std::string named(const File& file, const std::string& what) { return "an MPI file " + what + ": " + file.path; }
 
-// Whether a POSIX lock was taken by this descriptor. MPI itself holds none at an edge.
-bool has_posix_lock(int fd) {
-  std::ifstream info("/proc/self/fdinfo/" + std::to_string(fd));
+// Whether a POSIX lock was taken by a descriptor, by its fdinfo. MPI itself holds none at an edge.
+bool has_posix_lock(const std::string& fdinfo) {
+  std::istringstream info(fdinfo);
   for (std::string line; std::getline(info, line);)
     if (line.starts_with("lock:") && line.contains("POSIX")) return true;
   return false;
 }
 
-// A file that the program has locked by a descriptor of its own; nullptr if there is none. Such locks end as soon as the
-// process closes any descriptor of the file, MPI's included.
-const File* locked_file() {
+// What the program has locked by a descriptor of its own, as a blocker. Such locks end as soon as the process closes any
+// descriptor of the file, MPI's included.
+std::string lock_blocker() {
   const std::vector<File*> all = files.live();
-  if (all.empty()) return nullptr;
-  for (const auto& [fd, identity] : regular_files()) {
+  if (all.empty()) return "";
+  const auto descriptors = regular_files();
+  if (!descriptors) return why_unlisted();
+  for (const auto& [fd, identity] : *descriptors) {
     const auto found = std::ranges::find(all, identity, &File::identity);
-    if (found != all.end() && has_posix_lock(fd)) return *found;
+    if (found == all.end()) continue;
+    const auto info = read_proc("/proc/self/fdinfo/" + std::to_string(fd));
+    if (!info && errno != ENOENT)
+      return named(**found, "whose locks can't be read (" + std::string(std::strerror(errno)) + ")");
+    if (info && has_posix_lock(*info)) return named(**found, "with an fcntl lock of the program");
   }
-  return nullptr;
+  return "";
 }
 
 // Why the file's path doesn't lead to it, or "".
@@ -254,8 +261,7 @@ std::string file_blocker() {
     if (is_untold(*file)) return named(*file, "whose shared pointer Open MPI can't tell");
     if (is_unsaved(*file)) return named(*file, kUnsaved);
   }
-  if (const File* file = locked_file()) return named(*file, "with an fcntl lock of the program");
-  return "";
+  return lock_blocker();
 }
 
 std::string save_files() {

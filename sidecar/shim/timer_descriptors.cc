@@ -1,7 +1,5 @@
 #include "sidecar/shim/timer_descriptors.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/timerfd.h>
 #include <time.h>
@@ -9,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -19,8 +18,10 @@
 #include <string>
 #include <vector>
 
+#include "sidecar/shim/message.h"
 #include "sidecar/shim/moved_clock.h"
 #include "sidecar/shim/nanoseconds.h"
+#include "sidecar/shim/proc_files.h"
 
 #ifndef TFD_IOC_SET_TICKS  // linux/timerfd.h, which glibc's header excludes
 #define TFD_IOC_SET_TICKS _IOW('T', 0, std::uint64_t)
@@ -57,13 +58,8 @@ std::optional<Timer> read_timer(int fd) {
   // Brings fdinfo up to date: with unread expirations it would show neither their number nor the next one.
   itimerspec ignored;
   timerfd_gettime(fd, &ignored);
-  const int info = ::open(("/proc/self/fdinfo/" + std::to_string(fd)).c_str(), O_RDONLY | O_CLOEXEC);
-  if (info < 0) return {};
-  char text[1024];
-  const ssize_t got = ::read(info, text, sizeof text - 1);
-  ::close(info);
-  text[got > 0 ? got : 0] = '\0';
-  const char* at = std::strstr(text, "clockid:");
+  const std::string text = text_needed("/proc/self/fdinfo/" + std::to_string(fd));
+  const char* at = std::strstr(text.c_str(), "clockid:");
   if (at == nullptr) return {};
   Timer timer{.fd = fd};
   unsigned long long ticks = 0;
@@ -81,15 +77,12 @@ std::optional<Timer> read_timer(int fd) {
 
 std::vector<int> timers_open() {
   std::vector<int> found;
-  DIR* dir = opendir("/proc/self/fd");
-  if (dir == nullptr) return found;
-  while (const dirent* entry = readdir(dir)) {
+  for (const int fd : numbers_needed("/proc/self/fd")) {
     char target[32] = "";
-    if (readlinkat(dirfd(dir), entry->d_name, target, sizeof target - 1) > 0 &&
-        std::strcmp(target, "anon_inode:[timerfd]") == 0)
-      found.push_back(std::atoi(entry->d_name));
+    const std::string link = "/proc/self/fd/" + std::to_string(fd);
+    if (readlink(link.c_str(), target, sizeof target - 1) > 0 && std::strcmp(target, "anon_inode:[timerfd]") == 0)
+      found.push_back(fd);
   }
-  closedir(dir);
   return found;
 }
 
@@ -116,18 +109,15 @@ std::optional<Timer> read_with_expiry(int fd) {
   return timer;
 }
 
-// A timer of the same kind that nobody reads: after the stop it is as late as the program's. Nothing if the kernel has no
-// descriptor left.
+// A timer of the same kind that nobody reads: after the stop it is as late as the program's.
 std::optional<Timer> start_reference(const Timer& timer) {
   constexpr std::int64_t kNever = 100LL * 365 * 24 * 3600 * kNsOfSecond;
   const int fd = timerfd_create(timer.clock, TFD_CLOEXEC | TFD_NONBLOCK);
-  if (fd < 0) return {};
+  if (fd < 0) die("the program's timer (descriptor %d) can't be kept: %s", timer.fd, std::strerror(errno));
   const int flags = timer.flags & TFD_TIMER_ABSTIME;
   const itimerspec value{.it_interval = {}, .it_value = as_timespec(kNever + (flags != 0 ? now(timer.clock) : 0))};
   timerfd_settime(fd, flags, &value, nullptr);
-  const auto reference = read_with_expiry(fd);
-  if (!reference) ::close(fd);  // it was the last one
-  return reference;
+  return read_with_expiry(fd);
 }
 
 // Of a periodic timer: how many of its expirations the kernel has counted since it was recorded. `shift`: how much later
@@ -158,12 +148,14 @@ void set(const Timer& was, std::int64_t unread) {
   for (int attempt = 0; attempt < 20; ++attempt) {  // again if the thread was preempted meanwhile
     const std::int64_t passed = due(was);
     const std::int64_t expires = sum_of(was.expires, product_of(passed, was.interval));
-    const std::int64_t value = absolute != 0 ? expires : std::max<std::int64_t>(1, difference_of(expires, now(was.clock)));
+    const std::int64_t value =
+        absolute != 0 ? expires : std::max<std::int64_t>(1, difference_of(expires, now(was.clock)));
     const itimerspec spec{.it_interval = as_timespec(was.interval), .it_value = as_timespec(value)};
     timerfd_settime(was.fd, was.flags & (TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET), &spec, nullptr);
     ticks = unread + passed;
     is = read_with_expiry(was.fd);
-    if (!is || std::abs(difference_of(is->expires, expires)) <= kPreempted || (was.interval == 0 && is->left == 0)) break;
+    if (!is || std::abs(difference_of(is->expires, expires)) <= kPreempted || (was.interval == 0 && is->left == 0))
+      break;
   }
   if (ticks <= 0) return;
   const std::uint64_t all = static_cast<std::uint64_t>(ticks) + (is ? is->ticks : 0);

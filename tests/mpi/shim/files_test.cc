@@ -156,7 +156,8 @@ class LostPointer : public testing::TestWithParam<const char*> {
   static constexpr const char* kBefore = "what is there before";
   Directory directory_;
   std::string path_ = write_log(directory_);
-  Job job_{{.ranks = 2, .program = "shim_lost_pointer", .arguments = {"1000000", path_, GetParam()}, .environment = {}}};
+  Job job_{
+      {.ranks = 2, .program = "shim_lost_pointer", .arguments = {"1000000", path_, GetParam()}, .environment = {}}};
 };
 using UsedLostPointer = LostPointer;
 using LaterLostPointer = LostPointer;
@@ -196,6 +197,8 @@ INSTANTIATE_TEST_SUITE_P(
         std::pair{"untold", kUntold}, std::pair{"sequence_viewed", kUntold}, std::pair{"sequence_appended", kUntold},
         std::pair{"unsaved", kUnsaved}, std::pair{"unsaved_by_romio", kUnsaved},
         std::pair{"locked", "an MPI file with an fcntl lock of the program: /tmp/bsp-shim-blocked-"},
+        std::pair{"locks_unread",
+                  "an MPI file whose locks can't be read (Cannot allocate memory): /tmp/bsp-shim-blocked-"},
         std::pair{"descriptors", "no free file descriptor"}, std::pair{"removed", kReplaced},
         std::pair{"replaced", kReplaced},
         std::pair{"forbidden", "an MPI file open with access that its mode no longer permits: /tmp/bsp-shim-blocked-"},

@@ -133,6 +133,33 @@ TEST(Shim, ThreadLevelComesFromTheEnvironment) {
   job.finish_ok();
 }
 
+struct Thing {
+  const char* name;
+  const char* reason;
+};
+
+void PrintTo(const Thing& thing, std::ostream* out) { *out << thing.name; }
+
+// Past the point at which a gate can be postponed, the rank must not continue as if there were nothing.
+class Unreadable : public testing::TestWithParam<Thing> {};
+
+TEST_P(Unreadable, EndsTheRankByName) {
+  Job job({.ranks = 2, .program = "shim_unreadable", .arguments = {kMany, GetParam().name}, .environment = {}});
+  ASSERT_TRUE(job.reach(3));
+  EXPECT_EQ(job.gate(), Job::Gate::kEnded) << job.reasons();
+  const int status = job.wait(0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << status;
+  const std::string message = job.stderr_of(0);
+  EXPECT_TRUE(message.contains(GetParam().reason) && message.contains("can't be read: Cannot allocate memory"))
+      << message;
+}
+
+INSTANTIATE_TEST_SUITE_P(Shim, Unreadable,
+                         testing::Values(Thing{"descriptors", "/proc/self/fd can't"},
+                                         Thing{"threads", "/proc/self/task can't"},
+                                         Thing{"timer", "/proc/self/fdinfo/"}),
+                         [](const auto& tested) { return std::string(tested.param.name); });
+
 // The solver's field after several epochs equals that of the sequential program, bit for bit.
 class LatticeBoltzmann : public testing::TestWithParam<std::uint32_t> {};
 
@@ -153,13 +180,6 @@ INSTANTIATE_TEST_SUITE_P(Shim, LatticeBoltzmann, testing::Values(2u, 4u),
                          [](const auto& tested) { return std::to_string(tested.param) + "ranks"; });
 
 // What can't be carried over an epoch postpones the gate, by name.
-struct Thing {
-  const char* name;
-  const char* reason;
-};
-
-void PrintTo(const Thing& thing, std::ostream* out) { *out << thing.name; }
-
 class Blocked : public testing::TestWithParam<Thing> {};
 
 TEST_P(Blocked, IsNotMigratableWhileItLasts) {
@@ -179,6 +199,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Thing{"session", "an MPI session of the program's own"},
                     Thing{"probed", "a message that was probed but not received"},
                     Thing{"unreceived", "1 message(s) sent to this rank and not received"},
+                    Thing{"unlisted", "a list of file descriptors that can't be read (Cannot allocate memory)"},
                     Thing{"socket", "an open socket"}),
     [](const auto& tested) { return std::string(tested.param.name); });
 

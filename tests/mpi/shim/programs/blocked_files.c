@@ -3,9 +3,11 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <stdarg.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -58,6 +60,20 @@ static void set_lock(short type) {
 static void expect_lock(void) { /* a lock of another kind would conflict with it */
   struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 1000, .l_len = 10};
   CHECK(fcntl(locking, F_OFD_GETLK, &lock) == 0 && lock.l_type == F_WRLCK && lock.l_pid == getpid());
+}
+
+static int locks_unread;                     /* the system has no memory for what shows them */
+int open(const char* path, int flags, ...) { /* replaces the C library's, for the shim too */
+  static int (*next)(const char*, int, ...);
+  if (next == NULL) *(void**)&next = dlsym(RTLD_NEXT, "open");
+  va_list more;
+  va_start(more, flags);
+  const int mode = flags & (O_CREAT | __O_TMPFILE) ? va_arg(more, int) : 0;
+  va_end(more);
+  if (!locks_unread || strncmp(path, "/proc/self/fdinfo/", strlen("/proc/self/fdinfo/")) != 0)
+    return next(path, flags, mode);
+  errno = ENOMEM;
+  return -1;
 }
 
 enum { kLimit = 256 };
@@ -138,6 +154,7 @@ int main(int argc, char** argv) {
     locking = open(path, O_RDWR);
     set_lock(F_WRLCK);
   }
+  locks_unread = !strcmp(thing, "locks_unread");
   if (together && rank == 0) MPI_File_iwrite_at_all(file, 0, &rank, 1, MPI_INT, &request);
 
   for (int s = 0, left_over = -1; left_over != 0; ++s) {
@@ -160,6 +177,7 @@ int main(int argc, char** argv) {
       }
       if (unsaved) learn_of_loss(file);
       if (locking >= 0) set_lock(F_UNLCK);
+      locks_unread = 0;
       if (!strcmp(thing, "descriptors")) return_all_descriptors();
       if (together && rank != 0) MPI_File_iwrite_at_all(file, 4 * rank, &rank, 1, MPI_INT, &request);
       MPI_Wait(&request, MPI_STATUS_IGNORE);
