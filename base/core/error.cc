@@ -22,6 +22,7 @@ constexpr std::array<std::pair<ErrorCode, std::string_view>, 9> kNames{{
 ErrorCode code_of(int error_number) {
   switch (error_number) {
     case ENOENT:
+    case ESRCH:
       return ErrorCode::kNotFound;
     case ENOSPC:
     case EDQUOT:

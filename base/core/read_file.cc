@@ -23,4 +23,10 @@ Result<std::string> read_file(const std::string& path) {
   }
 }
 
+Result<std::string> read_file_if_any(const std::string& path) {
+  auto text = read_file(path);
+  if (!text && text.error().code == ErrorCode::kNotFound) return std::string();
+  return text;
+}
+
 }  // namespace bsp

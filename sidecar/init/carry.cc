@@ -75,7 +75,8 @@ class Packer {
     BSP_CHECK_OK(one(path, info));
     if (!S_ISDIR(info.st_mode)) return {};
     if (::access(path.c_str(), R_OK | X_OK) != 0) return fail_errno("carrying " + path);
-    for (const std::string& name : list_dir(path)) BSP_CHECK_OK(tree(path + "/" + name, depth + 1));
+    BSP_TRY(const std::vector<std::string> names, list_dir(path));
+    for (const std::string& name : names) BSP_CHECK_OK(tree(path + "/" + name, depth + 1));
     return {};
   }
 
@@ -99,7 +100,7 @@ class Packer {
       BSP_TRY(const std::string target, read_link(path));
       archive_entry_copy_symlink(entry.get(), target.c_str());
     } else {
-      add_attributes(path, entry.get());
+      BSP_CHECK_OK(add_attributes(path, entry.get()));
     }
     if (file && info.st_nlink > 1) {
       const auto [it, fresh] = links_.emplace(std::pair(info.st_dev, info.st_ino), path);
@@ -118,18 +119,21 @@ class Packer {
   }
 
   // Attributes that a program without capabilities can set.
-  static void add_attributes(const std::string& path, archive_entry* entry) {
-    std::string names(static_cast<std::size_t>(std::max<ssize_t>(::llistxattr(path.c_str(), nullptr, 0), 0)), '\0');
-    names.resize(
-        static_cast<std::size_t>(std::max<ssize_t>(::llistxattr(path.c_str(), names.data(), names.size()), 0)));
+  static Result<void> add_attributes(const std::string& path, archive_entry* entry) {
+    std::string names(64 << 10, '\0');  // XATTR_LIST_MAX
+    const ssize_t length = ::llistxattr(path.c_str(), names.data(), names.size());
+    if (length < 0 && errno != ENOTSUP) return fail_errno("carrying the attributes of " + path);
+    names.resize(static_cast<std::size_t>(std::max<ssize_t>(length, 0)));
     for (std::size_t at = 0; at < names.size(); at += std::string_view(names.c_str() + at).size() + 1) {
       const char* name = names.c_str() + at;
       if (!std::string_view(name).starts_with("user.") && !std::string_view(name).starts_with("system.posix_acl_"))
         continue;
       std::string value(64 << 10, '\0');  // XATTR_SIZE_MAX
       const ssize_t size = ::lgetxattr(path.c_str(), name, value.data(), value.size());
-      if (size >= 0) archive_entry_xattr_add_entry(entry, name, value.data(), static_cast<std::size_t>(size));
+      if (size < 0) return fail_errno("carrying " + path + ", " + name);
+      archive_entry_xattr_add_entry(entry, name, value.data(), static_cast<std::size_t>(size));
     }
+    return {};
   }
 
   Result<void> content(const std::string& path, archive_entry* entry, std::int64_t size) {
@@ -245,12 +249,17 @@ Result<std::vector<std::string>> parse_carry_paths(std::string_view text) {
   return paths;
 }
 
-std::vector<std::string> shared_memory_files(uid_t uid, const std::string& dir) {
+Result<std::vector<std::string>> shared_memory_files(uid_t uid, const std::string& dir) {
   std::vector<std::string> out;
-  for (const std::string& name : list_dir(dir)) {
+  BSP_TRY(const std::vector<std::string> names, list_dir_if_any(dir));
+  for (const std::string& name : names) {
     struct stat info{};
     const std::string path = dir + "/" + name;
-    if (::lstat(path.c_str(), &info) != 0 || info.st_uid != uid) continue;
+    if (::lstat(path.c_str(), &info) != 0) {
+      if (errno == ENOENT) continue;
+      return fail_errno("carrying " + path);
+    }
+    if (info.st_uid != uid) continue;
     if (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)) out.push_back(path);
   }
   return out;

@@ -21,7 +21,7 @@ inline constexpr std::string_view kCarryFile = "bsp-carry.tar";
 Result<std::vector<std::string>> parse_carry_paths(std::string_view text);
 
 // The regular files and directories in /dev/shm that belong to `uid`.
-std::vector<std::string> shared_memory_files(uid_t uid, const std::string& dir = "/dev/shm");
+Result<std::vector<std::string>> shared_memory_files(uid_t uid, const std::string& dir = "/dev/shm");
 
 // Writes `changes` and everything below `trees` to `fd`, preserving holes. Missing trees are skipped; within them,
 // sockets, devices and unreadable files are errors that name the file.

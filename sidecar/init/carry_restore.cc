@@ -25,7 +25,8 @@ Result<void> remove_tree(const std::string& path) {
   if (::unlink(path.c_str()) == 0 || errno == ENOENT) return {};
   if (errno != EISDIR) return cannot_restore(path);
   (void)::chmod(path.c_str(), 0700);  // it is removed in any case
-  for (const std::string& name : list_dir(path)) BSP_CHECK_OK(remove_tree(path + "/" + name));
+  BSP_TRY(const std::vector<std::string> names, list_dir(path));
+  for (const std::string& name : names) BSP_CHECK_OK(remove_tree(path + "/" + name));
   if (::rmdir(path.c_str()) != 0) return cannot_restore(path);
   return {};
 }
@@ -202,11 +203,15 @@ class Unpacker {
       names.insert(name.name);
       BSP_CHECK_OK(is_there(below + "/" + name.name, name));
     }
-    for (const std::string& name : list_dir(directory.path)) {
+    BSP_TRY(const std::vector<std::string> present, list_dir_if_any(directory.path));
+    for (const std::string& name : present) {
       if (names.contains(name)) continue;
       const std::string path = below + "/" + name;
       struct stat info{};
-      if (::lstat(path.c_str(), &info) != 0) continue;
+      if (::lstat(path.c_str(), &info) != 0) {
+        if (errno == ENOENT) continue;
+        return cannot_restore(path);
+      }
       if (changed_ns(info) < age_.image_ns || changed_ns(info) >= age_.program_ns) BSP_CHECK_OK(remove_tree(path));
     }
     return {};

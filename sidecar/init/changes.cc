@@ -79,7 +79,9 @@ class Walk {
       BSP_CHECK_OK(unreadable_directory(path, info, owned));
       return below;
     }
-    for (const std::string& name : list_dir("/proc/self/fd/" + std::to_string(dir.get()))) {
+    // What isn't listed would be lost, and removed from the target's image.
+    BSP_TRY(const std::vector<std::string> names, list_dir_at(dir.get(), path));
+    for (const std::string& name : names) {
       const std::string full = (path == "/" ? "" : path) + "/" + name;
       struct statx entry{};
       constexpr int kFlags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC;
@@ -168,14 +170,20 @@ Result<void> find_changes(const std::string& root, const Age& age, bool with_dir
 Result<Changes> find_pod_changes(std::string_view volumes, std::int64_t program_ns) {
   Changes changes;
   struct statvfs root{};
-  if (::statvfs("/", &root) == 0 && (root.f_flag & ST_RDONLY) == 0)
+  if (::statvfs("/", &root) != 0) return fail_errno("/");
+  if ((root.f_flag & ST_RDONLY) == 0)
     BSP_CHECK_OK(find_changes("/", age_of("/", program_ns), true, changes));
   while (!volumes.empty()) {
     const std::size_t colon = volumes.find(':');
     const std::string volume(volumes.substr(0, colon));
     volumes = colon == std::string_view::npos ? std::string_view() : volumes.substr(colon + 1);
     struct stat info{};
-    if (::stat(volume.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) continue;
+    if (::stat(volume.c_str(), &info) != 0) {
+      // Absent, or the program can't reach it either.
+      if (errno == ENOENT || errno == ENOTDIR || errno == EACCES) continue;
+      return fail_errno(volume);
+    }
+    if (!S_ISDIR(info.st_mode)) continue;
     BSP_CHECK_OK(find_changes(volume, {.program_ns = program_ns}, false, changes));
   }
   return changes;

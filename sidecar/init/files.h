@@ -12,8 +12,12 @@ namespace bsp::init {
 
 Result<std::string> read_link(const std::string& path);
 
-// Names in a directory without "." and "..", sorted; empty if it can't be read.
-std::vector<std::string> list_dir(const std::string& path);
+// Names in a directory without "." and "..", sorted. kNotFound if it doesn't exist.
+Result<std::vector<std::string>> list_dir(const std::string& path);
+// The same, but a directory that doesn't exist has none.
+Result<std::vector<std::string>> list_dir_if_any(const std::string& path);
+// The same for an open directory; `path` is for the message.
+Result<std::vector<std::string>> list_dir_at(int fd, const std::string& path);
 
 struct ProcessStat {
   pid_t pid = 0;
@@ -26,6 +30,6 @@ struct ProcessStat {
 Result<ProcessStat> process_stat(pid_t pid);
 
 // All descendants of this process, PID 1 of its container (so not processes started by `exec`).
-std::vector<ProcessStat> descendants_of_init();
+Result<std::vector<ProcessStat>> descendants_of_init();
 
 }  // namespace bsp::init

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstring>
 #include <format>
 #include <ranges>
 #include <vector>
@@ -54,17 +55,24 @@ std::vector<std::string_view> parts(std::string_view text, char separator) {
   return out;
 }
 
+std::string unreadable(std::string_view what, const std::string& why) {
+  return std::format("{} that can't be read ({})", what, why);
+}
+
 // Blockers that only the object itself shows, not its name.
 std::optional<std::string> unmovable_object(const std::string& process, const std::string& fd,
                                             std::string_view target) {
   struct statfs kind{};
-  if (target.starts_with('/') && ::statfs((process + "/fd/" + fd).c_str(), &kind) == 0 &&
-      kind.f_type == kQueueFileSystem)
-    return "a POSIX message queue";
+  if (target.starts_with('/')) {
+    if (::statfs((process + "/fd/" + fd).c_str(), &kind) != 0) return unreadable("a file", std::strerror(errno));
+    if (kind.f_type == kQueueFileSystem) return "a POSIX message queue";
+  }
   // The kernel reports the place of a watch as a file handle, which can't be opened in a container.
-  if (target == "anon_inode:inotify" &&
-      read_file(process + "/fdinfo/" + fd).value_or("").find("\ninotify wd:") != std::string::npos)
-    return "an inotify watch";
+  if (target == "anon_inode:inotify") {
+    const auto info = read_file(process + "/fdinfo/" + fd);
+    if (!info) return unreadable("an inotify", info.error().message);
+    if (info->contains("\ninotify wd:")) return "an inotify watch";
+  }
   return std::nullopt;
 }
 
@@ -76,15 +84,21 @@ Result<void> check_ipc(uid_t uid) {
   };
   for (const Table& table :
        {Table{"shm", "shared memory segment"}, {"sem", "semaphore set"}, {"msg", "message queue"}}) {
-    const std::string text = read_file(std::string("/proc/sysvipc/") + table.file).value_or("");
+    BSP_TRY(const std::string text, read_file_if_any(std::string("/proc/sysvipc/") + table.file));
     if (const auto id = system_v_object(text, uid))
       return fail(ErrorCode::kRefused, std::format("not migratable now: the program's user owns a System V {} ({}, "
                                                    "as listed by ipcs); use the POSIX equivalent, or remove it",
                                                    table.what, *id));
   }
-  for (const std::string& name : list_dir(kQueues)) {
+  BSP_TRY(const std::vector<std::string> queues, list_dir_if_any(kQueues));
+  for (const std::string& name : queues) {
     struct stat info{};
-    if (::lstat(std::format("{}/{}", kQueues, name).c_str(), &info) == 0 && info.st_uid == uid)
+    const std::string path = std::format("{}/{}", kQueues, name);
+    if (::lstat(path.c_str(), &info) != 0) {
+      if (errno == ENOENT) continue;
+      return fail_errno("reading " + path);
+    }
+    if (info.st_uid == uid)
       return fail(
           ErrorCode::kRefused,
           std::format("not migratable now: the program's user owns a POSIX message queue, /{}; unlink it", name));
@@ -95,14 +109,17 @@ Result<void> check_ipc(uid_t uid) {
 // criu reopens files by name, with the program's permissions.
 std::optional<std::string> cannot_reopen(const std::string& process, const std::string& fd, const std::string& target) {
   struct stat info{};
-  if (!target.starts_with('/') || ::stat((process + "/fd/" + fd).c_str(), &info) != 0 || !S_ISREG(info.st_mode))
-    return std::nullopt;
+  if (!target.starts_with('/')) return std::nullopt;
+  if (::stat((process + "/fd/" + fd).c_str(), &info) != 0) return unreadable("a file", std::strerror(errno));
+  if (!S_ISREG(info.st_mode)) return std::nullopt;
   if (target.ends_with(kDeleted)) {
     if (info.st_nlink == 0) return std::nullopt;  // its content is part of the checkpoint
     return "a file whose name was removed while another link to it remains; close it";
   }
-  const int mode = access_mode(read_file(process + "/fdinfo/" + fd).value_or(""));
-  if (::faccessat(AT_FDCWD, target.c_str(), mode, AT_EACCESS) == 0 || errno != EACCES) return std::nullopt;
+  const auto fdinfo = read_file(process + "/fdinfo/" + fd);
+  if (!fdinfo) return unreadable("a file whose mode", fdinfo.error().message);
+  if (::faccessat(AT_FDCWD, target.c_str(), access_mode(*fdinfo), AT_EACCESS) == 0 || errno != EACCES)
+    return std::nullopt;
   return "open with access that the file's mode no longer permits; change the mode after closing it";
 }
 
@@ -138,12 +155,13 @@ std::optional<std::string> system_v_object(std::string_view table, uid_t uid) {
   return std::nullopt;
 }
 
-std::optional<std::string> mapped_unlinked_name(std::string_view maps, const std::string& dir) {
+Result<std::optional<std::string>> mapped_unlinked_name(std::string_view maps, const std::string& dir) {
   for (const std::string_view line : parts(maps, '\n')) {
     const auto words = parts(line, ' ');  // range, mode, offset, device, inode, path
     const std::size_t at = line.find(dir + "/");
     if (words.size() < 6 || at == std::string_view::npos || !line.ends_with(kDeleted)) continue;
-    for (const std::string& name : list_dir(dir)) {
+    BSP_TRY(const std::vector<std::string> names, list_dir_if_any(dir));
+    for (const std::string& name : names) {
       struct stat info{};
       if (::lstat((dir + "/" + name).c_str(), &info) == 0 && std::to_string(info.st_ino) == words[4])
         return std::string(line.substr(at, line.size() - at - kDeleted.size()));
@@ -159,31 +177,35 @@ bool has_seccomp_filter(std::string_view status) {
 }
 
 Result<void> check_movable(pid_t pid, const User& user) {
-  for (const ProcessStat& other : descendants_of_init()) {
+  BSP_TRY(const std::vector<ProcessStat> others, descendants_of_init());
+  for (const ProcessStat& other : others) {
     if (other.pid == pid || other.state == 'Z' || other.state == 'X') continue;
     return fail(ErrorCode::kRefused, "not migratable now: another process, " + std::to_string(other.pid) + " (" +
                                          other.name + "), runs beside the program");
   }
   const FsIdentity as_program(user);
   const std::string process = "/proc/" + std::to_string(pid);
-  for (const std::string& thread : list_dir(process + "/task"))
-    if (has_seccomp_filter(read_file(process + "/task/" + thread + "/status").value_or("")))
+  BSP_TRY(const std::vector<std::string> threads, list_dir(process + "/task"));
+  for (const std::string& thread : threads) {
+    BSP_TRY(const std::string status, read_file(process + "/task/" + thread + "/status"));
+    if (has_seccomp_filter(status))
       return fail(ErrorCode::kRefused,
                   "not migratable now: the program runs under a seccomp filter, which criu can't suspend");
-  const std::string dir = process + "/fd";
-  const auto descriptors = list_dir(dir);
-  for (const std::string& fd : descriptors) {
-    const auto target = read_link(dir + "/" + fd);
-    if (!target) continue;
-    auto what = unmovable(*target);
-    if (!what) what = unmovable_object(process, fd, *target);
-    if (what) {
-      return fail(ErrorCode::kRefused, "not migratable now: descriptor " + fd + " is " + *what + " (" + *target + ")");
-    }
-    if (const auto why = cannot_reopen(process, fd, *target))
-      return fail(ErrorCode::kRefused, "not migratable now: descriptor " + fd + ", " + *target + ", is " + *why);
   }
-  if (const auto name = mapped_unlinked_name(read_file(process + "/maps").value_or("")))
+  const std::string dir = process + "/fd";
+  BSP_TRY(const std::vector<std::string> descriptors, list_dir(dir));
+  for (const std::string& fd : descriptors) {
+    BSP_TRY(const std::string target, read_link(dir + "/" + fd));
+    auto what = unmovable(target);
+    if (!what) what = unmovable_object(process, fd, target);
+    if (what)
+      return fail(ErrorCode::kRefused, "not migratable now: descriptor " + fd + " is " + *what + " (" + target + ")");
+    if (const auto why = cannot_reopen(process, fd, target))
+      return fail(ErrorCode::kRefused, "not migratable now: descriptor " + fd + ", " + target + ", is " + *why);
+  }
+  BSP_TRY(const std::string maps, read_file(process + "/maps"));
+  BSP_TRY(const std::optional<std::string> name, mapped_unlinked_name(maps));
+  if (name)
     return fail(ErrorCode::kRefused,
                 "not migratable now: " + *name +
                     " is mapped, but this name was removed while another link remains (as after sem_open); "

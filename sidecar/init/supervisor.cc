@@ -305,7 +305,7 @@ void Supervisor::on_program(int status) {
   if (WIFSTOPPED(status) || WIFCONTINUED(status)) {
     // Reports may be older than what has been done since; /proc has the current state.
     const auto stat = process_stat(program_);
-    const bool stopped = stat && stat->state == 'T';
+    const bool stopped = stat ? stat->state == 'T' : WIFSTOPPED(status);
     if (held_processes_.contains(program_)) return;
     if (state_ == State::kRunning && WIFSTOPPED(status) && stopped) {
       stopped_at_ = Steady::now();
@@ -314,7 +314,7 @@ void Supervisor::on_program(int status) {
       state_ = State::kStopped;
       fault_point("init.stopped", program_);
       report(control::Stopped{.pid = program_});
-    } else if (WIFCONTINUED(status) && stat && !stopped && stat->state != 't' &&
+    } else if (WIFCONTINUED(status) && !stopped && (!stat || stat->state != 't') &&
                (state_ == State::kStopped || state_ == State::kDumped)) {
       state_ = State::kRunning;  // continued from outside, in the container; the sidecar must know
       report(control::Running{.pid = program_});

@@ -79,7 +79,8 @@ void Supervisor::watch_fence() {
 void Supervisor::hold() {
   if (!held_) stopped_at_ = Steady::now();
   held_ = true;
-  for (const ProcessStat& process : descendants_of_init()) {
+  // If /proc can't be read, the program alone until the next check.
+  for (const ProcessStat& process : descendants_of_init().value_or(std::vector{ProcessStat{.pid = program_, .name = ""}})) {
     if (process.state == 'T' || process.state == 'Z') continue;
     ::kill(process.pid, SIGSTOP);
     held_processes_.insert(process.pid);
@@ -89,9 +90,11 @@ void Supervisor::hold() {
 // A program that was about to stop itself at a gate does so now; one that had just done so finds no new epoch and
 // stops again (shim/gate.cc).
 void Supervisor::release() {
+  const auto all = descendants_of_init();
+  if (!all) return;  // until the next check
   held_ = false;
   std::fprintf(stderr, "bsp-init: a sidecar vouches for this pod again: the program continues\n");
-  for (const ProcessStat& process : descendants_of_init())
+  for (const ProcessStat& process : *all)
     if (held_processes_.contains(process.pid)) ::kill(process.pid, SIGCONT);
   held_processes_.clear();
 }

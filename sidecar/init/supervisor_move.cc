@@ -119,12 +119,12 @@ Result<pid_t> Supervisor::start_packing(int archive, int found) {
   worker_log_ = criu_paths_.work + "/carry.log";
   return start_worker(user_, worker_log_, [this, archive, found]() -> Result<void> {
     BSP_TRY(const Changes changes, find_pod_changes(options_.pod_volumes, changes_.since_ns()));
-    const auto status = read_file("/proc/" + std::to_string(program_) + "/status");
-    BSP_CHECK_OK(check_fits(changes, dumped_memory(status.value_or("")), checkpoint_capacity(options_.run_dir)));
-    std::vector<std::string> trees = shared_memory_files(user_.uid);
+    BSP_TRY(const std::string status, read_file("/proc/" + std::to_string(program_) + "/status"));
+    BSP_CHECK_OK(check_fits(changes, dumped_memory(status), checkpoint_capacity(options_.run_dir)));
+    BSP_TRY(std::vector<std::string> trees, shared_memory_files(user_.uid));
     for (const std::string& path : carry_paths_) {
       struct stat info{};
-      if (::lstat(path.c_str(), &info) == 0 || errno == EACCES) trees.push_back(path);
+      if (::lstat(path.c_str(), &info) == 0 || (errno != ENOENT && errno != ENOTDIR)) trees.push_back(path);
     }
     const bool carries = !trees.empty() || !changes.paths.empty() || !changes.directories.empty();
     if (::write(found, carries ? "1" : "0", 1) != 1) return fail_errno("starting the dump");
@@ -235,10 +235,11 @@ Result<void> Supervisor::try_restore() {
   }
   restoring_pid_ = moved.pid;
   if (restoring_pid_ <= 1) return fail(ErrorCode::kInvalid, "the checkpoint specifies no process");
-  if (process_stat(restoring_pid_)) {
+  const auto taken = process_stat(restoring_pid_);
+  if (taken)
     return fail(ErrorCode::kConflict, "PID " + std::to_string(restoring_pid_) + " is already in use in this container",
                 true);
-  }
+  if (taken.error().code != ErrorCode::kNotFound) return std::unexpected(taken.error());
   BSP_CHECK_OK(out_.open(user_));
   BSP_CHECK_OK(err_.open(user_));
   out_.set_bytes(moved.out_bytes);
@@ -332,7 +333,9 @@ void Supervisor::discard(const std::string& migration) {
 void Supervisor::kill_descendants() {
   for (int round = 0; round < 1000; ++round) {
     bool alive = false;
-    for (const ProcessStat& process : descendants_of_init()) {
+    const auto all = descendants_of_init();
+    alive = !all;  // or nobody knows
+    for (const ProcessStat& process : all.value_or(std::vector<ProcessStat>())) {
       if (process.pid == warm_) continue;
       ::kill(process.pid, SIGKILL);
       alive = true;

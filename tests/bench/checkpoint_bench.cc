@@ -124,7 +124,8 @@ bool measure(int mib, Sample& sample) {
   if (sample.raw_dump < 0) return false;
   std::filesystem::copy(source.path(kRaw.work), target.path(kRaw.work),
                         std::filesystem::copy_options::overwrite_existing | std::filesystem::copy_options::recursive);
-  for (const std::string& name : init::list_dir(target.path(kRaw.work))) {
+  const std::vector<std::string> names = init::list_dir(target.path(kRaw.work)).value();
+  for (const std::string& name : names) {
     ::chmod(target.path(kRaw.work + "/" + name).c_str(), 0644);
     if (name.ends_with(".log") || name.ends_with(".out")) {
       std::filesystem::remove(target.path(kRaw.work + "/" + name));

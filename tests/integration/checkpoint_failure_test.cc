@@ -48,7 +48,7 @@ class BrokenMove : public ::testing::Test {
     EXPECT_EQ(source.errors() + target.errors(), "checked 1\nchecked 2\nchecked 3\nchecked 4\nchecked 5\nchecked 6\n");
   }
 
-  static std::size_t left_of(Pod& target) { return init::list_dir(target.images()).size(); }
+  static std::size_t left_of(Pod& target) { return init::list_dir_if_any(target.images()).value().size(); }
 };
 
 TEST_F(BrokenMove, TargetIsFull) {

@@ -228,7 +228,8 @@ std::vector<int> Pod::find(const std::string& name) const {
   const auto space = [](const std::string& pid) { return init::read_link("/proc/" + pid + "/ns/pid").value_or(""); };
   const std::string own_space = space(std::to_string(pid_));
   std::vector<int> found;
-  for (const std::string& entry : init::list_dir("/proc")) {
+  const std::vector<std::string> entries = init::list_dir("/proc").value();
+  for (const std::string& entry : entries) {
     const int pid = std::atoi(entry.c_str());
     if (pid <= 0 || space(entry) != own_space) continue;
     const auto stat = init::process_stat(pid);

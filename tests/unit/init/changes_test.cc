@@ -16,6 +16,7 @@
 #include "sidecar/init/carry_format.h"
 #include "sidecar/init/changes.h"
 #include "sidecar/init/inspect.h"
+#include "tests/unit/init/few_descriptors.h"
 
 namespace bsp::init {
 namespace {
@@ -97,6 +98,33 @@ TEST_F(ChangedTree, IncludesRemovedNames) {
   back = read_carry(archive, {.image_ns = container, .program_ns = start});
   ASSERT_FALSE(back);
   EXPECT_THAT(back.error().message, HasSubstr(root_ + "/image/old was in the image that the program started from"));
+  fs::remove(archive);
+}
+
+// Otherwise the program's files would be lost, and those of the image removed at the target.
+TEST_F(ChangedTree, IsNotEmptyIfItCantBeListed) {
+  std::ofstream(root_ + "/made") << "made";
+  Changes changes;
+  const FewDescriptors one(1);
+  const auto found = find_changes(root_, {.image_ns = start_, .program_ns = start_}, true, changes);
+  ASSERT_FALSE(found);
+  EXPECT_THAT(found.error().message, HasSubstr("listing " + root_));
+}
+
+TEST_F(ChangedTree, KeepsNoRemovedNameIfItCantBeListed) {
+  fs::remove(root_ + "/image/removed");
+  const Changes changes = find(start_);
+  const std::string archive = root_ + ".tar";
+  {
+    const Fd fd(::open(archive.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    ASSERT_TRUE(write_carry({}, changes, fd.get()));
+  }
+  {
+    const FewDescriptors one(1);
+    const auto back = read_carry(archive, {.image_ns = start_, .program_ns = start_});
+    ASSERT_FALSE(back);
+    EXPECT_THAT(back.error().message, HasSubstr("listing " + root_ + "/image"));
+  }
   fs::remove(archive);
 }
 

@@ -16,12 +16,14 @@
 #include "sidecar/init/inspect.h"
 #include "sidecar/init/program.h"
 #include "sidecar/init/user.h"
+#include "tests/unit/init/few_descriptors.h"
 
 namespace bsp::init {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 namespace fs = std::filesystem;
 
 constexpr const char* kPasswd =
@@ -198,8 +200,21 @@ TEST_F(CarryFiles, BrokenArchiveIsRefused) {
 TEST_F(CarryFiles, SharedMemoryOfOneUser) {
   std::ofstream(dir_ + "/mine") << "x";
   fs::create_symlink("mine", dir_ + "/link");
-  EXPECT_THAT(shared_memory_files(::getuid(), dir_), ElementsAre(dir_ + "/mine"));
-  EXPECT_TRUE(shared_memory_files(::getuid() + 1, dir_).empty());
+  EXPECT_THAT(shared_memory_files(::getuid(), dir_).value(), ElementsAre(dir_ + "/mine"));
+  EXPECT_THAT(shared_memory_files(::getuid() + 1, dir_).value(), IsEmpty());
+  EXPECT_THAT(shared_memory_files(::getuid(), dir_ + "/absent").value(), IsEmpty());
+  const FewDescriptors none(0);
+  EXPECT_THAT(shared_memory_files(::getuid(), dir_).error().message, HasSubstr("listing " + dir_));
+}
+
+TEST_F(CarryFiles, DirectoryThatCantBeListedIsNotEmpty) {
+  fs::create_directories(dir_ + "/tree");
+  std::ofstream(dir_ + "/tree/file") << "x";
+  const Fd fd(::open((dir_ + "/carry.tar").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  const FewDescriptors none(0);
+  const auto written = write_carry({dir_ + "/tree"}, {}, fd.get());
+  ASSERT_FALSE(written);
+  EXPECT_THAT(written.error().message, HasSubstr("listing " + dir_ + "/tree"));
 }
 
 TEST_F(CarryFiles, MappedFileWithAnotherLinkIsFound) {
@@ -210,11 +225,32 @@ TEST_F(CarryFiles, MappedFileWithAnotherLinkIsFound) {
     return "7f00-7f01 rw-s 00000000 00:21 " + std::to_string(inode) + "     " + dir_ + "/sem.x y" + end + "\n";
   };
   const auto found = [&](const std::string& maps) {
-    return mapped_unlinked_name("7e00-7e01 r--p 0 0:0 0\n" + maps, dir_);
+    return mapped_unlinked_name("7e00-7e01 r--p 0 0:0 0\n" + maps, dir_).value();
   };
   EXPECT_EQ(found(line(info.st_ino, " (deleted)")), dir_ + "/sem.x y");
   EXPECT_FALSE(found(line(info.st_ino + 1, " (deleted)")));  // it can't be opened by name: its content is dumped
   EXPECT_FALSE(found(line(info.st_ino, "")));
+  const FewDescriptors none(0);
+  EXPECT_FALSE(mapped_unlinked_name(line(info.st_ino, " (deleted)"), dir_));
+}
+
+// Otherwise criu would be asked to carry what it can't.
+TEST(Movable, IsUnknownIfProcCantBeRead) {
+  const User user{.uid = ::geteuid(), .gid = ::getegid(), .home = ""};
+  const FewDescriptors none(0);
+  const auto movable = check_movable(::getpid(), user);
+  ASSERT_FALSE(movable);
+  EXPECT_THAT(movable.error().message, HasSubstr("listing /proc"));
+}
+
+TEST(Processes, ThatAreGoneAreToldFromThoseThatCantBeRead) {
+  EXPECT_EQ(process_stat(0x7fffffff).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(process_stat(::getpid())->pid, ::getpid());
+  const FewDescriptors none(0);
+  const auto unknown = process_stat(::getpid());
+  ASSERT_FALSE(unknown);
+  EXPECT_NE(unknown.error().code, ErrorCode::kNotFound) << unknown.error().message;
+  EXPECT_FALSE(descendants_of_init());
 }
 
 TEST_F(CarryFiles, CommandsAsAShellFindsThem) {
