@@ -13,7 +13,6 @@
 #include <string>
 #include <string_view>
 
-#include "base/core/read_file.h"
 #include "crds/fencing.h"
 #include "crds/names.h"
 #include "sidecar/init/files.h"
@@ -63,8 +62,7 @@ int note_user(const std::string& file) {
 int main(int argc, char** argv) {
   if (argc == 3 && std::string_view(argv[1]) == "--install") return install_into(argv[2]);
   const std::string run_dir = environment(bsp::names::kEnvRunDir, bsp::names::kRunDir);
-  const std::string user_file = run_dir + "/user";
-  if (argc == 2 && std::string_view(argv[1]) == "--note-user") return note_user(user_file);
+  if (argc == 2 && std::string_view(argv[1]) == "--note-user") return note_user(run_dir + "/user");
   bsp::init::Options options;
   int at = 1;
   for (; at < argc; ++at) {
@@ -84,7 +82,6 @@ int main(int argc, char** argv) {
   options.run_dir = run_dir;
   options.criu = environment("BSP_CRIU", options.runtime_dir + "/bin/criu");
   options.user = environment(bsp::names::kEnvUser);
-  if (options.user.empty()) options.user = bsp::read_file(user_file).value_or("");
   options.groups = environment(bsp::names::kEnvGroups);
   options.carry_paths = environment(bsp::names::kEnvCarryPaths);
   options.pod_volumes = environment(bsp::names::kEnvPodVolumes);

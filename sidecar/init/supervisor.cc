@@ -118,7 +118,8 @@ int Supervisor::run() {
 }
 
 Result<void> Supervisor::prepare() {
-  BSP_TRY(user_, resolve_user(options_.user, options_.groups));
+  BSP_TRY(const std::string spec, user_spec(options_.user, options_.run_dir + "/user"));
+  BSP_TRY(user_, resolve_user(spec, options_.groups));
   BSP_TRY(carry_paths_, parse_carry_paths(options_.carry_paths));
   // An emptyDir is writable for every user. The sticky bit prevents the program from renaming the sidecar's files
   // there, above all the control socket: only a file's owner, or root as the directory's, may.

@@ -117,10 +117,15 @@ Result<User> parse_user(std::string_view spec, std::string_view passwd, std::str
 }
 
 Result<User> resolve_user(std::string_view spec, std::string_view asked_groups) {
-  const std::string passwd = read_file("/etc/passwd").value_or(""), group = read_file("/etc/group").value_or("");
+  BSP_TRY(const std::string passwd, read_file_if_any("/etc/passwd"));
+  BSP_TRY(const std::string group, read_file_if_any("/etc/group"));
   BSP_TRY(User user, parse_user(spec, passwd, group));
   user.groups = program_groups(user, own_groups(), asked_groups, passwd, group);
   return user;
+}
+
+Result<std::string> user_spec(const std::string& setting, const std::string& file) {
+  return setting.empty() ? read_file_if_any(file) : setting;
 }
 
 }  // namespace bsp::init

@@ -30,4 +30,7 @@ std::string groups_text(std::span<const gid_t> groups);
 // Both with /etc/passwd, /etc/group and this process's own groups.
 Result<User> resolve_user(std::string_view spec, std::string_view asked_groups);
 
+// Which user to resolve: `setting` (BSP_USER), else what `bsp-init --note-user` has written to `file`, else "", which is root.
+Result<std::string> user_spec(const std::string& setting, const std::string& file);
+
 }  // namespace bsp::init

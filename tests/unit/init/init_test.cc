@@ -98,6 +98,23 @@ TEST(Users, UnknownOnesAreReported) {
   EXPECT_TRUE(parse_user("7:8", "", ""));                   // an image without /etc/passwd
 }
 
+// A program whose user can't be read must not run as root.
+TEST(Users, ThatCantBeReadAreNobody) {
+  char directory[] = "/tmp/bsp-user-XXXXXX";
+  ASSERT_NE(::mkdtemp(directory), nullptr);
+  const std::string file = std::string(directory) + "/user";
+  EXPECT_EQ(user_spec("", file).value(), "");
+  std::ofstream(file) << "7:8";
+  EXPECT_EQ(user_spec("", file).value(), "7:8");
+  EXPECT_EQ(user_spec("9", file).value(), "9");
+  {
+    const FewDescriptors none(0);
+    EXPECT_THAT(user_spec("", file).error().message, HasSubstr("reading " + file));
+    EXPECT_THAT(resolve_user("7:8", "").error().message, HasSubstr("reading /etc/passwd"));
+  }
+  fs::remove_all(directory);
+}
+
 TEST(CriuLog, OnlyErrorLinesAndEachOnce) {
   EXPECT_EQ(criu_errors("(00.001) Warn  (criu/a.c:1): never mind\n"
                         "(00.002)   1000: Error (criu/files.c:12): Can't dump file 3\n"
