@@ -54,6 +54,9 @@ struct Options {
   std::chrono::seconds grace{};             // BSP_GRACE_SECONDS; 0: unknown
 };
 
+// By the epoch's descriptor, whether another copy of the rank may start while this pod is cut off. One that can't be read counts.
+bool in_epoch_with_peers(const std::string& descriptor);
+
 class Supervisor {
  public:
   explicit Supervisor(Options options);
@@ -94,7 +97,6 @@ class Supervisor {
   // supervisor_fence.cc
   void vouched(std::int64_t steady_ns);
   void watch_fence();
-  [[nodiscard]] bool in_epoch_with_peers() const;
   void hold();
   void release();
 

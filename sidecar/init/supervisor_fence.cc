@@ -24,22 +24,24 @@ std::string seconds_text(std::chrono::steady_clock::duration time) {
 
 }  // namespace
 
+// A rank without peers has no second copy: the operator couldn't find out that the first one is cut off.
+bool in_epoch_with_peers(const std::string& descriptor) {
+  const auto read = read_file(descriptor);
+  if (!read) return read.error().code != ErrorCode::kNotFound;
+  const std::string text = "\n" + *read;
+  const std::string key = "\n" + std::string(names::kEpochRanks) + "=";
+  const std::size_t at = text.find(key);
+  unsigned ranks = 0;
+  if (at != std::string::npos) std::from_chars(text.data() + at + key.size(), text.data() + text.size(), ranks);
+  return ranks > 1;
+}
+
 // A message that has waited in the socket doesn't become newer: the timestamp is from the machine's clock.
 void Supervisor::vouched(std::int64_t steady_ns) {
   const Steady::time_point at{std::chrono::nanoseconds(steady_ns)};
   if (!fresh_) return;
   fresh_ = std::max(*fresh_, std::min(at, Steady::now()));
   if (held_) next_fence_ = {};
-}
-
-// A rank without peers has no second copy either: the operator couldn't find out that the first one is cut off.
-bool Supervisor::in_epoch_with_peers() const {
-  const std::string text = "\n" + read_file(options_.run_dir + "/epoch").value_or("");
-  const std::string key = "\n" + std::string(names::kEpochRanks) + "=";
-  const std::size_t at = text.find(key);
-  unsigned ranks = 0;
-  if (at != std::string::npos) std::from_chars(text.data() + at + key.size(), text.data() + text.size(), ranks);
-  return ranks > 1;
 }
 
 // Called after the control socket was read, so that messages waiting there count.
@@ -51,7 +53,7 @@ void Supervisor::watch_fence() {
   if (state_ != State::kRunning || program_ <= 0) return;
   if (!fresh_) {
     // The descriptor, not a message from the sidecar, lets a program in: there may never be another message.
-    if (in_epoch_with_peers()) fresh_ = now;
+    if (in_epoch_with_peers(options_.run_dir + "/epoch")) fresh_ = now;
     return;
   }
   const auto silent = now - *fresh_;
@@ -80,7 +82,8 @@ void Supervisor::hold() {
   if (!held_) stopped_at_ = Steady::now();
   held_ = true;
   // If /proc can't be read, the program alone until the next check.
-  for (const ProcessStat& process : descendants_of_init().value_or(std::vector{ProcessStat{.pid = program_, .name = ""}})) {
+  for (const ProcessStat& process :
+       descendants_of_init().value_or(std::vector{ProcessStat{.pid = program_, .name = ""}})) {
     if (process.state == 'T' || process.state == 'Z') continue;
     ::kill(process.pid, SIGSTOP);
     held_processes_.insert(process.pid);

@@ -10,11 +10,13 @@
 
 #include "base/core/fd.h"
 #include "base/core/read_file.h"
+#include "crds/names.h"
 #include "sidecar/init/carry.h"
 #include "sidecar/init/criu.h"
 #include "sidecar/init/files.h"
 #include "sidecar/init/inspect.h"
 #include "sidecar/init/program.h"
+#include "sidecar/init/supervisor.h"
 #include "sidecar/init/user.h"
 #include "tests/unit/init/few_descriptors.h"
 
@@ -112,6 +114,22 @@ TEST(Users, ThatCantBeReadAreNobody) {
     EXPECT_THAT(user_spec("", file).error().message, HasSubstr("reading " + file));
     EXPECT_THAT(resolve_user("7:8", "").error().message, HasSubstr("reading /etc/passwd"));
   }
+  fs::remove_all(directory);
+}
+
+TEST(Fence, CountsAnEpochThatCantBeRead) {
+  char directory[] = "/tmp/bsp-epoch-XXXXXX";
+  ASSERT_NE(::mkdtemp(directory), nullptr);
+  const std::string file = std::string(directory) + "/epoch";
+  EXPECT_FALSE(in_epoch_with_peers(file));
+  std::ofstream(file) << names::kEpochRanks << "=1\n";
+  EXPECT_FALSE(in_epoch_with_peers(file));
+  {
+    const FewDescriptors none(0);
+    EXPECT_TRUE(in_epoch_with_peers(file));
+  }
+  std::ofstream(file) << names::kEpochNumber << "=3\n" << names::kEpochRanks << "=2\n";
+  EXPECT_TRUE(in_epoch_with_peers(file));
   fs::remove_all(directory);
 }
 
