@@ -75,7 +75,7 @@ Result<void> Sidecar::begin() {
   BSP_TRY(control_, ControlServer::listen(loop_, config_.path("control"),
                                           {.message = [this](const control::FromInit& m) { on_init_message(m); },
                                            .lost = [this] { on_init_lost(); }}));
-  adopt();
+  BSP_CHECK_OK(adopt());
   begin_benchmark();
   fence_ = make_fence();
   BSP_TRY(server_, net::LinkServer::listen(
@@ -344,12 +344,19 @@ void Sidecar::save() {
     log_error("cannot save the state", {{"reason", written.error().message}});
 }
 
-void Sidecar::adopt() {
+// Fails if the state can't be read at present: without it the sidecar would forget its epochs, and overwrite it.
+Result<void> Sidecar::adopt() {
   const MessageLimits limits = wire::request_limits(true);  // most of it are the operator's plans
   auto text = read_own_file(config_.own_path("state"), limits.json.bytes);
-  if (!text && text.error().code == ErrorCode::kNotFound) return;
+  if (!text && text.error().code == ErrorCode::kNotFound) return {};
+  const bool is_worthless =
+      !text && (text.error().code == ErrorCode::kRefused || text.error().code == ErrorCode::kInvalid);
+  if (!text && !is_worthless) return std::unexpected(text.error());
   auto state = text ? parse_bounded(*text, limits.json) : Result<json>(std::unexpected(text.error()));
-  if (!state) return log_error("cannot read the state of the previous sidecar", {{"reason", state.error().message}});
+  if (!state) {
+    log_error("cannot read the state of the previous sidecar", {{"reason", state.error().message}});
+    return {};
+  }
   std::vector<wire::EpochPlan> plans;
   if (const json& saved = part_at(*state, "plans"); saved.is_array())
     for (const json& item : saved)
@@ -364,6 +371,7 @@ void Sidecar::adopt() {
   if (const auto cpu = reflect::read<wire::CpuBenchmark>(part_at(*state, "cpu"), "state.cpu")) cpu_ = *cpu;
   transfers_.adopt(part_at(*state, "transfer"));
   log_info("adopted the state of the previous sidecar", {{"epochs", epochs_.plans().size()}});
+  return {};
 }
 
 }  // namespace bsp::sidecar

@@ -109,7 +109,7 @@ class Sidecar {
   // The program has entered this epoch, or a later one.
   [[nodiscard]] bool has_entered(std::uint64_t epoch) const;
   void save();
-  void adopt();
+  Result<void> adopt();
 
   struct Watcher {
     net::Reply reply;

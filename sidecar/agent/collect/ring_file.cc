@@ -116,9 +116,13 @@ void add_partners(const bsp_ring& ring, std::uint64_t since, wire::RankReport& r
 }  // namespace
 
 Result<RingFile> RingFile::open(const std::string& path) {
-  if (auto fd = open_own_file(path, O_RDWR)) {
+  auto fd = open_own_file(path, O_RDWR);
+  if (!fd && fd.error().code != ErrorCode::kNotFound && fd.error().code != ErrorCode::kRefused)
+    return std::unexpected(fd.error());
+  if (fd) {
     struct stat info{};
-    if (::fstat(fd->get(), &info) == 0 && info.st_size == static_cast<off_t>(sizeof(bsp_ring))) {
+    if (::fstat(fd->get(), &info) != 0) return fail_errno("reading " + path);
+    if (info.st_size == static_cast<off_t>(sizeof(bsp_ring))) {
       BSP_TRY(bsp_ring * ring, map(fd->get()));
       if (bsp_ring_valid(ring)) return RingFile(ring, true);
       unmap(ring);

@@ -14,7 +14,8 @@ namespace bsp::collect {
 class RingFile {
  public:
   // Adopts a file owned by this user with the right magic and version as it is, because the program is writing to it.
-  // Replaces anything else by a new file, renamed into place so that the program never maps half a ring.
+  // Replaces anything else by a new file, renamed into place so that the program never maps half a ring. Fails if it can't tell,
+  // because the program would not see a second ring.
   static Result<RingFile> open(const std::string& path);
   RingFile(RingFile&& other) noexcept;
   RingFile& operator=(RingFile&&) = delete;

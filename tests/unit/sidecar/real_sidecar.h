@@ -24,6 +24,7 @@
 #include "sidecar/agent/sidecar.h"
 #include "sidecar/control/messages.h"
 #include "tests/unit/net/link_world.h"
+#include "tests/unit/sidecar/unopenable.h"
 
 namespace bsp::sidecar {
 
@@ -62,6 +63,19 @@ class RealSidecar {
     start();
   }
 
+  // Ends it, and returns why the next one doesn't start while this file can't be opened; then starts it.
+  std::string reason_without(const char* file) {
+    end();
+    std::string reason;
+    {
+      const Unopenable held(directory_ / "run" / file);
+      net::Loop loop;
+      if (auto started = Sidecar::start(loop, config()); !started) reason = started.error().message;
+    }
+    start();
+    return reason;
+  }
+
   Result<json> ask(const char* verb, const json& fields) {
     return link_->call(verb, fields, 10s).transform([](const net::Answer& answer) { return answer.header; });
   }
@@ -88,18 +102,20 @@ class RealSidecar {
   }
 
  private:
+  Config config() const {
+    return {.job = "job",
+            .job_uid = "uid",
+            .rank = 0,
+            .ranks = 1,
+            .pod = kPod,
+            .listen = "127.0.0.1:0",
+            .liveness = "",
+            .tls_dir = directory_,
+            .run_dir = directory_ / "run"};
+  }
   void start() {
     loop_ = std::make_unique<net::Loop>();
-    sidecar_ = Sidecar::start(*loop_, {.job = "job",
-                                       .job_uid = "uid",
-                                       .rank = 0,
-                                       .ranks = 1,
-                                       .pod = kPod,
-                                       .listen = "127.0.0.1:0",
-                                       .liveness = "",
-                                       .tls_dir = directory_,
-                                       .run_dir = directory_ / "run"})
-                   .value();
+    sidecar_ = Sidecar::start(*loop_, config()).value();
     thread_ = std::thread([this] { loop_->run(); });
     link_ = std::make_unique<net::Link>(ca_.context(std::string(names::kOperatorIdentity)),
                                         net::Peer{std::format("127.0.0.1:{}", sidecar_->port()), kPod});

@@ -16,6 +16,7 @@
 
 #include "sidecar/agent/collect/ring_file.h"
 #include "sidecar/ring/ring_access.h"
+#include "tests/unit/sidecar/unopenable.h"
 
 namespace bsp::collect {
 namespace {
@@ -59,6 +60,28 @@ TEST(Ring, AnyClaimedCountIsReadInBoundedTime) {
                 0)
           << completed << " since " << since;
     }
+}
+
+// The program writes to it on, and would not see another one.
+TEST(Ring, ThatCantBeOpenedIsNotReplaced) {
+  char directory[] = "/tmp/bsp-ring-XXXXXX";
+  ASSERT_NE(::mkdtemp(directory), nullptr);
+  const std::string path = std::string(directory) + "/ring";
+  {
+    ASSERT_FALSE(RingFile::open(path)->adopted());
+  }
+  struct stat before{}, after{};
+  ASSERT_EQ(::stat(path.c_str(), &before), 0);
+  {
+    const sidecar::Unopenable held(path);
+    const auto ring = RingFile::open(path);
+    ASSERT_FALSE(ring);
+    EXPECT_TRUE(ring.error().message.contains(path)) << ring.error().message;
+  }
+  ASSERT_EQ(::stat(path.c_str(), &after), 0);
+  EXPECT_EQ(after.st_ino, before.st_ino);
+  EXPECT_TRUE(RingFile::open(path)->adopted());
+  std::filesystem::remove_all(directory);
 }
 
 // The operator takes the report of a program that wrote anything anywhere: its numbers are worthless, but the rank is there.
