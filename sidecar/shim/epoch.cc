@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
+#include <sstream>
 
 #include "base/core/realtime.h"
 #include "crds/names.h"
@@ -22,6 +22,7 @@
 #include "sidecar/shim/measure.h"
 #include "sidecar/shim/message.h"
 #include "sidecar/shim/predefined_self.h"
+#include "sidecar/shim/proc_files.h"
 #include "sidecar/shim/server_loss.h"
 #include "sidecar/shim/state.h"
 #include "sidecar/shim/thread_level.h"
@@ -71,6 +72,19 @@ void wait_for_all_ranks() {
         static_cast<unsigned long long>(state.epoch));
 }
 
+// "" while there is none. Another thread may have taken the last descriptor of the process, or the machine's, for a moment.
+std::string descriptor_text() {
+  constexpr int kAttempts = 2500;
+  constexpr useconds_t kPauseUs = 2000;
+  const std::string path = in_run_dir(names::kEpochFile);
+  for (int attempt = 1;; ++attempt) {
+    if (auto text = read_text(path)) return *std::move(text);
+    if (errno == ENOENT) return "";
+    if (attempt == kAttempts) die("%s can't be read: %s", path.c_str(), std::strerror(errno));
+    usleep(kPauseUs);
+  }
+}
+
 void init_session() {
   static const char* const kLevels[] = {"MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED", "MPI_THREAD_SERIALIZED",
                                         "MPI_THREAD_MULTIPLE"};
@@ -94,13 +108,15 @@ std::string in_run_dir(std::string_view path) {
 }
 
 bool has_run_dir() {
+  const std::string path = in_run_dir(names::kRunDir);
   struct stat info;
-  return stat(in_run_dir(names::kRunDir).c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+  if (stat(path.c_str(), &info) == 0) return S_ISDIR(info.st_mode);
+  if (errno != ENOENT && errno != ENOTDIR) die("%s can't be read: %s", path.c_str(), std::strerror(errno));
+  return false;
 }
 
 bool read_descriptor(EpochDescriptor& out) {
-  std::ifstream file(in_run_dir(names::kEpochFile));
-  if (!file) return false;
+  std::istringstream file(descriptor_text());
   out = {};
   bool numbered = false;
   for (std::string line; std::getline(file, line);) {

@@ -21,10 +21,11 @@ struct EpochDescriptor {
 
 // "/run/bsp/epoch" -> "$BSP_RUN_DIR/epoch"
 std::string in_run_dir(std::string_view path);
-// True if bsp-init (or a test) started this process: its run directory exists.
+// True if bsp-init (or a test) started this process: its run directory exists. Exits with a message if it can't tell, because
+// the rank would run as a job of its own.
 bool has_run_dir();
 
-// False if there is no complete descriptor yet.
+// False if there is no complete descriptor yet. Exits with a message if there is one that can't be read for a while.
 bool read_descriptor(EpochDescriptor& out);
 
 // Waits for the first epoch and opens it; exits with a message on timeout.

@@ -40,7 +40,7 @@ std::int64_t kernel_ns(clockid_t clock) {
   return in_ns(t.tv_sec, t.tv_nsec);
 }
 
-std::optional<std::string> read_boot_id() { return read_proc("/proc/sys/kernel/random/boot_id"); }
+std::optional<std::string> read_boot_id() { return read_text("/proc/sys/kernel/random/boot_id"); }
 
 bool is_monotonic(clockid_t clock) {
   return clock == CLOCK_MONOTONIC || clock == CLOCK_MONOTONIC_RAW || clock == CLOCK_MONOTONIC_COARSE ||
@@ -49,7 +49,7 @@ bool is_monotonic(clockid_t clock) {
 
 // The clock of a timer descriptor, as the kernel shows it: CLOCK_REALTIME if it is none. Nothing, with errno, if it can't be read.
 std::optional<clockid_t> clock_of_timer(int fd) {
-  const auto text = read_proc("/proc/self/fdinfo/" + std::to_string(fd));
+  const auto text = read_text("/proc/self/fdinfo/" + std::to_string(fd));
   if (!text && errno != ENOENT) return {};
   int clock = CLOCK_REALTIME;
   if (const auto at = text ? text->find("clockid:") : std::string::npos; at != std::string::npos)

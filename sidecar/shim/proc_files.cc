@@ -14,7 +14,7 @@
 
 namespace bsp::shim {
 
-std::optional<std::string> read_proc(const std::string& path) {
+std::optional<std::string> read_text(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return {};
   std::string text;
@@ -54,7 +54,7 @@ std::vector<int> numbers_needed(const char* directory) {
 }
 
 std::string text_needed(const std::string& path) {
-  auto text = read_proc(path);
+  auto text = read_text(path);
   if (!text && errno != ENOENT && errno != ESRCH) die("%s can't be read: %s", path.c_str(), std::strerror(errno));
   return std::move(text).value_or("");
 }

@@ -8,8 +8,8 @@
 
 namespace bsp::shim {
 
-// A file's contents; nothing, with errno, if it can't be read.
-std::optional<std::string> read_proc(const std::string& path);
+// A file's contents, also of a small one elsewhere; nothing, with errno, if it can't be read.
+std::optional<std::string> read_text(const std::string& path);
 
 // The numbers among the names in a directory; nothing, with errno, if it can't be read.
 std::optional<std::vector<int>> numbers_in(const char* directory);
@@ -18,7 +18,7 @@ std::optional<std::vector<int>> numbers_in(const char* directory);
 std::string why_unlisted();
 
 // For the time between the close of an epoch and the next one, when no gate can be postponed any more: what numbers_in() and
-// read_proc() return, or exits with a message. The file of a thread or descriptor that has ended meanwhile is "".
+// read_text() return, or exits with a message. The file of a thread or descriptor that has ended meanwhile is "".
 std::vector<int> numbers_needed(const char* directory);
 std::string text_needed(const std::string& path);
 

@@ -161,7 +161,8 @@ MPI_Offset agreed_shared_position(const File& file) {
 // Reads it back, since Open MPI may have chosen another implementation for it on this node, such as sharedfp/individual, which
 // reports success and stores nothing. All ranks have read it before any of them may use it.
 void put_back_shared_pointer(File& file, MPI_Offset at) {
-  const bool back = real.File_seek_shared(file.real, at, MPI_SEEK_SET) == MPI_SUCCESS && told_shared_position(file) == at;
+  const bool back =
+      real.File_seek_shared(file.real, at, MPI_SEEK_SET) == MPI_SUCCESS && told_shared_position(file) == at;
   std::int64_t lost = back ? 0 : 1;
   must(real.Allreduce(MPI_IN_PLACE, &lost, 1, pre.int64, pre.max, file.comm), "finding a file's shared pointer");
   file.pointer_lost = lost != 0;
@@ -217,7 +218,7 @@ std::string lock_blocker() {
   for (const auto& [fd, identity] : *descriptors) {
     const auto found = std::ranges::find(all, identity, &File::identity);
     if (found == all.end()) continue;
-    const auto info = read_proc("/proc/self/fdinfo/" + std::to_string(fd));
+    const auto info = read_text("/proc/self/fdinfo/" + std::to_string(fd));
     if (!info && errno != ENOENT)
       return named(**found, "whose locks can't be read (" + std::string(std::strerror(errno)) + ")");
     if (info && has_posix_lock(*info)) return named(**found, "with an fcntl lock of the program");
@@ -249,7 +250,8 @@ MPI_Offset told_shared_position(const File& file) {
 
 void require_shared_pointer(const File& file) {
   if (!file.pointer_lost) return;
-  die("epoch %llu: the shared pointer of MPI file %s is lost, because Open MPI has no such pointer here, or another implementation "
+  die("epoch %llu: the shared pointer of MPI file %s is lost, because Open MPI has no such pointer here, or another "
+      "implementation "
       "of it (sharedfp) than before; keep the file on a volume on which the pods of all ranks can lock files",
       static_cast<unsigned long long>(state.epoch), file.path.c_str());
 }

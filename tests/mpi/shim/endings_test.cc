@@ -1,14 +1,21 @@
 // How programs begin and end under libbspmpi.so: MPI_Abort, fatal errors, calls after MPI_Finalize, sessions without
 // MPI_Init, and programs that are refused.
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/wait.h>
 
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "tests/mpi/shim/job.h"
 
 namespace bsp::test {
 namespace {
+
+using namespace std::chrono_literals;
 
 void one_turn(Job& job) {
   ASSERT_TRUE(job.reach(3)) << job.stderr_of(0);
@@ -81,6 +88,55 @@ TEST(Endings, ProgramWithAnotherMpiIsRefused) {
 TEST(Endings, ThreadMultipleIsRefusedWithoutMpiSupport) {
   expect_refused("shim_other_mpi", "its MPI library does not export ompi_mpi_thread_multiple",
                  {"TEST_MPI_VERSION=Open MPI v5.0.99, a build without symbols", "OMPI_MPI_THREAD_LEVEL=3"});
+}
+
+// What is there and can't be opened, by anyone: a symbolic link to itself.
+void replace_by_loop(const std::string& path) {
+  std::filesystem::remove_all(path);
+  std::filesystem::create_symlink(path, path);
+}
+
+void expect_ended(Process& program, const std::string& log, const std::string& path) {
+  const int status = program.wait(60s);
+  ASSERT_NE(status, -1) << "it waits for ever";
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << status;
+  std::ifstream file(log);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_TRUE(text.contains(path + " can't be read: Too many levels of symbolic links")) << text;
+}
+
+// It would run as a job of its own.
+TEST(Endings, RankWhoseRunDirectoryCantBeReadEnds) {
+  Cluster cluster(1);
+  const std::string log = cluster.run_dir(0) + ".program.log";
+  replace_by_loop(cluster.run_dir(0));
+  Process program({BSP_BINARY_DIR "/bin/shim_cxx", "10"},
+                  {"LD_PRELOAD=" BSP_BINARY_DIR "/bin/libbspmpi.so", "BSP_RUN_DIR=" + cluster.run_dir(0)}, log);
+  expect_ended(program, log, cluster.run_dir(0));
+}
+
+TEST(Endings, RankWhoseFirstEpochCantBeReadEnds) {
+  Cluster cluster(1);
+  cluster.start_sidecar(0);
+  const std::string log = cluster.run_dir(0) + ".program.log";
+  replace_by_loop(cluster.run_dir(0) + "/epoch");
+  Process program({BSP_BINARY_DIR "/bin/shim_cxx", "10"},
+                  {"LD_PRELOAD=" BSP_BINARY_DIR "/bin/libbspmpi.so", "BSP_RUN_DIR=" + cluster.run_dir(0)}, log);
+  expect_ended(program, log, cluster.run_dir(0) + "/epoch");
+}
+
+// It has been continued, and nobody would continue it again.
+TEST(Endings, RankWhoseNextEpochCantBeReadEnds) {
+  Job job({.ranks = 2, .program = "shim_cxx", .arguments = {"1000000"}, .environment = {}});
+  ASSERT_TRUE(job.reach(3)) << job.stderr_of(0);
+  ASSERT_EQ(job.gate(), Job::Gate::kStopped);
+  const std::string epoch = job.cluster.run_dir(0) + "/epoch";
+  replace_by_loop(epoch);
+  job.programs[0].signal(SIGCONT);
+  const int status = job.programs[0].wait(60s);
+  ASSERT_NE(status, -1) << "it has stopped again";
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << status;
+  EXPECT_TRUE(job.stderr_of(0).contains(epoch + " can't be read: ")) << job.stderr_of(0);
 }
 
 }  // namespace
