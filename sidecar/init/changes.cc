@@ -12,8 +12,10 @@
 #include <charconv>
 #include <ctime>
 #include <format>
+#include <sstream>
 
 #include "base/core/fd.h"
+#include "base/core/read_file.h"
 #include "sidecar/init/files.h"
 
 namespace bsp::init {
@@ -37,8 +39,7 @@ std::string mebibytes(std::uint64_t bytes) { return std::format("{:.1f} MiB", st
 
 class Walk {
  public:
-  Walk(const Age& age, bool with_directories, Changes& out)
-      : age_(age), with_directories_(with_directories), out_(out) {}
+  Walk(const Age& age, Place place, Changes& out) : age_(age), place_(place), out_(out) {}
 
   Result<void> run(const std::string& root) {
     struct statx info{};
@@ -60,7 +61,7 @@ class Walk {
     if (age_.overlay && ns_of(info.stx_ctime) < age_.image_ns) return {};
     ChangedDirectory changed{.path = path, .names = {}};
     BSP_TRY(const std::vector<Below> below, entries(path, info, owned, changed));
-    if (owned && with_directories_) out_.directories.push_back(std::move(changed));
+    if (owned && place_ == Place::kImage) out_.directories.push_back(std::move(changed));
     for (const Below& next : below) BSP_CHECK_OK(directory(next.path, next.info, next.owned));
     return {};
   }
@@ -91,7 +92,7 @@ class Walk {
       }
       const bool here = entry.stx_mnt_id == mount_;
       const bool its = here && may_be_programs(dir.get(), name.c_str(), entry);
-      if (owned && with_directories_) changed.names.push_back(listed(name, entry, here, its));
+      if (owned && place_ == Place::kImage) changed.names.push_back(listed(name, entry, here, its));
       if (its) BSP_CHECK_OK(add(dir.get(), name, full, entry));
       if (here && S_ISDIR(entry.stx_mode)) below.push_back({full, entry, its});
     }
@@ -114,6 +115,7 @@ class Walk {
 
   Result<void> add(int dir, const std::string& name, const std::string& path, const struct statx& info) {
     if (S_ISSOCK(info.stx_mode)) return {};
+    if (place_ == Place::kDevices && (S_ISCHR(info.stx_mode) || S_ISBLK(info.stx_mode))) return {};
     if (out_.paths.size() == kMaxPaths)
       return cannot_carry(path, std::format("it is one of more than {} that the program has written", kMaxPaths),
                           "write fewer");
@@ -131,7 +133,7 @@ class Walk {
   }
 
   const Age& age_;
-  bool with_directories_;
+  Place place_;
   Changes& out_;
   uid_t user_ = ::geteuid();
   std::uint64_t mount_ = 0;
@@ -163,16 +165,33 @@ Age age_of(const std::string& root, std::int64_t program_ns) {
   return age;
 }
 
-Result<void> find_changes(const std::string& root, const Age& age, bool with_directories, Changes& out) {
-  return Walk(age, with_directories, out).run(root);
+Result<void> find_changes(const std::string& root, const Age& age, Place place, Changes& out) {
+  return Walk(age, place, out).run(root);
+}
+
+std::string mounted_type(std::string_view mountinfo, std::string_view path) {
+  std::string type;
+  std::istringstream lines{std::string(mountinfo)};
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string word;
+    for (int field = 1; field <= 5; ++field) words >> word;
+    if (word != path) continue;
+    while (words >> word && word != "-") continue;
+    words >> type;
+  }
+  return type;
 }
 
 Result<Changes> find_pod_changes(std::string_view volumes, std::int64_t program_ns) {
   Changes changes;
   struct statvfs root{};
   if (::statvfs("/", &root) != 0) return fail_errno("/");
-  if ((root.f_flag & ST_RDONLY) == 0)
-    BSP_CHECK_OK(find_changes("/", age_of("/", program_ns), true, changes));
+  if ((root.f_flag & ST_RDONLY) == 0) BSP_CHECK_OK(find_changes("/", age_of("/", program_ns), Place::kImage, changes));
+  // The runtime's own, and not the machine's, which a volume may mount there: a devtmpfs.
+  BSP_TRY(const std::string mounts, read_file("/proc/self/mountinfo"));
+  if (mounted_type(mounts, "/dev") == "tmpfs")
+    BSP_CHECK_OK(find_changes("/dev", {.program_ns = program_ns}, Place::kDevices, changes));
   while (!volumes.empty()) {
     const std::size_t colon = volumes.find(':');
     const std::string volume(volumes.substr(0, colon));
@@ -184,7 +203,7 @@ Result<Changes> find_pod_changes(std::string_view volumes, std::int64_t program_
       return fail_errno(volume);
     }
     if (!S_ISDIR(info.st_mode)) continue;
-    BSP_CHECK_OK(find_changes(volume, {.program_ns = program_ns}, false, changes));
+    BSP_CHECK_OK(find_changes(volume, {.program_ns = program_ns}, Place::kVolume, changes));
   }
   return changes;
 }

@@ -1,5 +1,5 @@
 // Finds what the program has created, changed or removed in its pod's own file systems, which don't move with it: the
-// container's root and the volumes that end with the pod. Only the kernel sets a file's change time (ctime), so a
+// container's root, its /dev and the volumes that end with the pod. Only the kernel sets a file's change time (ctime), so a
 // file with a ctime after bsp-init's start has been touched since. Each changed directory comes with the names in it:
 // names that only the image has were removed.
 //
@@ -62,11 +62,20 @@ struct Changes {
   std::uint64_t largest_bytes = 0;
 };
 
+enum class Place {
+  kImage,    // with the names in its directories
+  kVolume,   // without them
+  kDevices,  // like a volume, but device nodes are the container runtime's
+};
+
 // Adds everything below `root`, on the same mount, that this process's user may have changed. kRefused names the
 // first path that it has changed and can't read.
-Result<void> find_changes(const std::string& root, const Age& age, bool with_directories, Changes& out);
+Result<void> find_changes(const std::string& root, const Age& age, Place place, Changes& out);
 
-// Applies find_changes to the root, if it is writable, and to those of `volumes` (BSP_POD_VOLUMES).
+// The type of the file system that a /proc/self/mountinfo shows at this path; "" if none is mounted there.
+std::string mounted_type(std::string_view mountinfo, std::string_view path);
+
+// Applies find_changes to the root, if it is writable, to /dev, and to those of `volumes` (BSP_POD_VOLUMES).
 Result<Changes> find_pod_changes(std::string_view volumes, std::int64_t program_ns);
 
 // Approximate size of what criu will write for a process, from its /proc/<pid>/status.

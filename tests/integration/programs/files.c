@@ -235,9 +235,15 @@ static void of_root(int round) {
     put("/roots/beside", O_EXCL, "beside\n");
     put("/roots/output/file", O_EXCL, "file\n");
     put("/etc/passwd", O_APPEND, "new:x:7:7:::\n");
+    must(!mkdir("/dev/made", 0700) && !symlink("made/file", "/dev/link"), "/dev");
+    put("/dev/made/file", O_EXCL, "in /dev\n");
+    put("/dev/null", 0, "nothing\n");
     must(!chdir("/roots/output"), "chdir");
     return;
   }
+  expect("/dev/link", "in /dev\n");
+  expect_mode("/dev/made", 0700);
+  if (!S_ISCHR(of("/dev/null").st_mode)) loss("/dev/null", "no device");
   expect("/roots/beside", "beside\n");
   expect("file", "file\n");
   expect_absent("/etc/group");

@@ -48,7 +48,7 @@ class ChangedTree : public ::testing::Test {
 
   Changes find(std::int64_t since) {
     Changes changes;
-    const auto found = find_changes(root_, {.image_ns = since, .program_ns = since}, true, changes);
+    const auto found = find_changes(root_, {.image_ns = since, .program_ns = since}, Place::kImage, changes);
     EXPECT_TRUE(found) << found.error().message;
     return changes;
   }
@@ -101,12 +101,32 @@ TEST_F(ChangedTree, IncludesRemovedNames) {
   fs::remove(archive);
 }
 
+TEST_F(ChangedTree, OfDevHasNoDeviceNodes) {
+  ASSERT_EQ(::mknod((root_ + "/node").c_str(), S_IFCHR | 0666, 0), 0);
+  std::ofstream(root_ + "/made") << "made";
+  Changes changes;
+  ASSERT_TRUE(find_changes(root_, {.program_ns = start_}, Place::kDevices, changes));
+  EXPECT_THAT(changes.paths, UnorderedElementsAre(root_ + "/made"));
+  EXPECT_THAT(changes.directories, IsEmpty());
+}
+
+TEST(Mounts, TheLastOneAtAPathCounts) {
+  constexpr const char* kInfo =
+      "500 400 0:50 / / rw,relatime - overlay overlay rw,lowerdir=/x\n"
+      "501 500 0:51 / /dev rw,nosuid master:3 shared:4 - tmpfs tmpfs rw,size=65536k\n"
+      "502 501 0:52 / /dev/shm rw - ext4 /dev/sda rw\n";
+  EXPECT_EQ(mounted_type(kInfo, "/"), "overlay");
+  EXPECT_EQ(mounted_type(kInfo, "/dev"), "tmpfs");
+  EXPECT_EQ(mounted_type(kInfo, "/dev/sh"), "");
+  EXPECT_EQ(mounted_type(kInfo + std::string("503 501 0:5 / /dev rw - devtmpfs udev rw\n"), "/dev"), "devtmpfs");
+}
+
 // Otherwise the program's files would be lost, and those of the image removed at the target.
 TEST_F(ChangedTree, IsNotEmptyIfItCantBeListed) {
   std::ofstream(root_ + "/made") << "made";
   Changes changes;
   const FewDescriptors one(1);
-  const auto found = find_changes(root_, {.image_ns = start_, .program_ns = start_}, true, changes);
+  const auto found = find_changes(root_, {.image_ns = start_, .program_ns = start_}, Place::kImage, changes);
   ASSERT_FALSE(found);
   EXPECT_THAT(found.error().message, HasSubstr("listing " + root_));
 }
