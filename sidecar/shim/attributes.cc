@@ -16,7 +16,7 @@ Attributes<MPI_Win> of_windows;
 // The predefined attributes. Open MPI attaches them only to MPI_Init's world, which doesn't exist here.
 int get_predefined(MPI_Comm comm, int keyval, void* value, int* flag) {
   const int rc = real.Comm_get_attr(to_real(comm), keyval, value, flag);
-  if (rc == MPI_SUCCESS && *flag && keyval != MPI_TAG_UB) return rc;
+  if (rc != MPI_SUCCESS || (*flag && keyval != MPI_TAG_UB)) return rc;
   static int tag_ub = kLargestTag;
   static int host = MPI_PROC_NULL;
   static int io = MPI_ANY_SOURCE;
@@ -85,6 +85,10 @@ MPI_Aint predefined_in_fortran(Win& window, int keyval) {
   if (keyval == MPI_WIN_BASE) return reinterpret_cast<MPI_Aint>(value);
   return keyval == MPI_WIN_SIZE ? *static_cast<MPI_Aint*>(value) : *static_cast<int*>(value);
 }
+
+// Whether attributes can belong to it; MPI reports an error if they can't.
+bool has_attributes(MPI_Comm comm) { return comm_of(comm) != nullptr; }
+bool has_attributes(MPI_Datatype type) { return type != nullptr && type != pre.datatype_null; }
 
 // Errors raised here invoke the communicator's error handler, as MPI's own would. Datatype errors invoke that of
 // MPI_COMM_WORLD.
@@ -201,15 +205,18 @@ extern "C" {
   }                                                                                                                \
   int MPI_##kind##_set_attr(Handle handle, int keyval, void* value) {                                              \
     Call call;                                                                                                     \
+    if (!has_attributes(handle)) return real.kind##_set_attr(handle, keyval, value);                               \
     return check(handle, table.set(handle, keyval, value));                                                        \
   }                                                                                                                \
   int MPI_##kind##_get_attr(Handle handle, int keyval, void* value, int* flag) {                                   \
     Call call;                                                                                                     \
     if (keyval < kFirstKeyval) return get_predefined(handle, keyval, value, flag);                                 \
+    if (!has_attributes(handle)) return real.kind##_get_attr(handle, keyval, value, flag);                         \
     return check(handle, table.get(handle, keyval, value, flag));                                                  \
   }                                                                                                                \
   int MPI_##kind##_delete_attr(Handle handle, int keyval) {                                                        \
     Call call;                                                                                                     \
+    if (!has_attributes(handle)) return real.kind##_delete_attr(handle, keyval);                                   \
     return check(handle, table.remove(handle, keyval));                                                            \
   }
 BSP_ATTRIBUTE_CALLS(Comm, MPI_Comm, of_comms)

@@ -48,7 +48,9 @@ int main(int argc, char** argv) {
   MPI_Add_error_string(code_added, "out of cheese");
   MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_LASTUSEDCODE, &last_used, &flag);
   CHECK(flag && *last_used >= code_added);
-  int steps = 0;
+  int steps = 0, key, type_key;
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &key, NULL);
+  MPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, MPI_TYPE_NULL_DELETE_FN, &type_key, NULL);
   last = code_added;
   int* memory; /* allocated in the first epoch, freed in the last */
   CHECK(MPI_Alloc_mem(1000 * sizeof *memory, MPI_INFO_NULL, &memory) == MPI_SUCCESS);
@@ -79,6 +81,18 @@ int main(int argc, char** argv) {
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     MPI_Comm none = MPI_COMM_NULL;
     CHECK(class_of(MPI_Comm_free(&none)) == MPI_ERR_COMM);
+    /* Attributes belong to something, MPI's own and the program's. */
+    void* found;
+    const int keys[2] = {MPI_TAG_UB, key};
+    for (int i = 0; i < 2; ++i) {
+      CHECK(class_of(MPI_Comm_get_attr(MPI_COMM_NULL, keys[i], &found, &flag)) == MPI_ERR_COMM);
+      CHECK(class_of(MPI_Comm_set_attr(MPI_COMM_NULL, keys[i], &value)) == MPI_ERR_COMM);
+      CHECK(class_of(MPI_Comm_delete_attr(MPI_COMM_NULL, keys[i])) == MPI_ERR_COMM);
+    }
+    CHECK(class_of(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, NULL, &flag)) == MPI_ERR_ARG);
+    CHECK(class_of(MPI_Type_get_attr(MPI_DATATYPE_NULL, type_key, &found, &flag)) == MPI_ERR_TYPE);
+    CHECK(class_of(MPI_Type_set_attr(MPI_DATATYPE_NULL, type_key, &value)) == MPI_ERR_TYPE);
+    CHECK(class_of(MPI_Type_delete_attr(MPI_DATATYPE_NULL, type_key)) == MPI_ERR_TYPE);
     MPI_Comm predefined[2] = {MPI_COMM_SELF, MPI_COMM_WORLD}; /* not to be freed, in an epoch as before */
     for (int i = 0; i < 2; ++i) {
       CHECK(class_of(MPI_Comm_free(&predefined[i])) == MPI_ERR_COMM);
@@ -139,8 +153,7 @@ int main(int argc, char** argv) {
     MPI_File file; /* files return errors by default */
     CHECK(class_of(MPI_File_open(MPI_COMM_SELF, "/nowhere/at/all", MPI_MODE_RDONLY, MPI_INFO_NULL, &file)) ==
           MPI_ERR_NO_SUCH_FILE);
-    int key = MPI_KEYVAL_INVALID;
-    CHECK(MPI_Comm_set_attr(MPI_COMM_WORLD, key, NULL) != MPI_SUCCESS);
+    CHECK(MPI_Comm_set_attr(MPI_COMM_WORLD, MPI_KEYVAL_INVALID, NULL) != MPI_SUCCESS);
     edge();
   }
   for (int s = 0; s < steps && steps <= 1000; ++s) CHECK(memory[s] == s);
