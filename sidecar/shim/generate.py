@@ -47,6 +47,9 @@ Errhandler_c2f Errhandler_f2c Request_c2f Request_f2c Win_c2f Win_f2c File_c2f F
 # handles.
 REMOVED = set("Address Errhandler_create Errhandler_get Errhandler_set Type_extent Type_hindexed "
               "Type_hvector Type_lb Type_struct Type_ub".split())
+# Open MPI's MPIX procedures (extensions.cc), which mpi.h doesn't declare.
+EXTENSIONS = set("Comm_revoke Comm_is_revoked Comm_failure_ack Comm_ack_failed Comm_failure_get_acked Comm_get_failed "
+                 "Comm_shrink Comm_agree Comm_iagree".split())
 # Extensions of Open MPI that take no virtual handle or were never implemented.
 UNKNOWN_PASS = {"Session_set_info"}
 
@@ -369,6 +372,7 @@ def main():
     wrapped = [p for p in procedures if wanted(p)]
     with open(f"{out}/pmpi.gen.opts", "w") as f:
         f.write("\n".join(f"--defsym=PMPI_{n}=MPI_{n}" for n in sorted({p.name for p in wrapped} | (HAND & names) | REMOVED - {"Address"} | {"Wtime", "Wtick"})) + "\n")
+        f.write("\n".join(f"--defsym=PMPIX_{n}=MPIX_{n}" for n in sorted(EXTENSIONS)) + "\n")
     for part in range(PARTS):
         with open(f"{out}/wrappers_{part}.gen.cc", "w") as f:
             f.write(PREAMBLE)

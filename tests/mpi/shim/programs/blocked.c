@@ -11,6 +11,12 @@
 #include <signal.h>
 #include <sys/socket.h>
 
+/* The second needs the first. */
+/* clang-format off */
+#include <mpi.h>
+#include <mpi-ext.h>
+/* clang-format on */
+
 #include "check.h"
 
 static volatile sig_atomic_t enough = 0;
@@ -127,6 +133,10 @@ int main(int argc, char** argv) {
     MPI_Comm_dup(MPI_COMM_WORLD, &copies[0]);
     MPI_Comm_dup(MPI_COMM_WORLD, &copies[1]);
     MPI_Comm_free(&copies[rank % 2]);
+  }
+  if (!strcmp(thing, "revoked")) {
+    MPI_Comm_dup(MPI_COMM_WORLD, &copies[0]);
+    MPIX_Comm_revoke(copies[0]);
   }
   if (!strcmp(thing, "socket")) fd = socket(AF_INET, SOCK_STREAM, 0);
   unlisted = !strcmp(thing, "unlisted");
