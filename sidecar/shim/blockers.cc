@@ -3,6 +3,7 @@
 #include "sidecar/shim/extensions.h"
 #include "sidecar/shim/files.h"
 #include "sidecar/shim/requests.h"
+#include "sidecar/shim/tool_interface.h"
 #include "sidecar/shim/windows.h"
 
 namespace bsp::shim {
@@ -13,6 +14,7 @@ std::string blocker() {
   if (std::string of_window = window_blocker(); !of_window.empty()) return of_window;
   if (std::string of_file = file_blocker(); !of_file.empty()) return of_file;
   if (std::string of_comm = revoked_blocker(); !of_comm.empty()) return of_comm;
+  if (std::string of_tools = tools_blocker(); !of_tools.empty()) return of_tools;
   if (live_objects.sessions > 0) return "an MPI session of the program's own";
   if (live_objects.messages > 0) return "a message that was probed but not received";
   if (const Request* request = pending_request()) {

@@ -50,6 +50,8 @@ REMOVED = set("Address Errhandler_create Errhandler_get Errhandler_set Type_exte
 # Open MPI's MPIX procedures (extensions.cc), which mpi.h doesn't declare.
 EXTENSIONS = set("Comm_revoke Comm_is_revoked Comm_failure_ack Comm_ack_failed Comm_failure_get_acked Comm_get_failed "
                  "Comm_shrink Comm_agree Comm_iagree".split())
+# Of the tool interface, what the shim must see (tool_interface.cc).
+TOOLS = set("T_init_thread T_finalize T_pvar_handle_alloc".split())
 # Extensions of Open MPI that take no virtual handle or were never implemented.
 UNKNOWN_PASS = {"Session_set_info"}
 
@@ -371,7 +373,7 @@ def main():
         f.write(" \\\n".join(f"  X({n})" for n in EDGES) + "\n")
     wrapped = [p for p in procedures if wanted(p)]
     with open(f"{out}/pmpi.gen.opts", "w") as f:
-        f.write("\n".join(f"--defsym=PMPI_{n}=MPI_{n}" for n in sorted({p.name for p in wrapped} | (HAND & names) | REMOVED - {"Address"} | {"Wtime", "Wtick"})) + "\n")
+        f.write("\n".join(f"--defsym=PMPI_{n}=MPI_{n}" for n in sorted({p.name for p in wrapped} | (HAND & names) | REMOVED - {"Address"} | TOOLS | {"Wtime", "Wtick"})) + "\n")
         f.write("\n".join(f"--defsym=PMPIX_{n}=MPIX_{n}" for n in sorted(EXTENSIONS)) + "\n")
     for part in range(PARTS):
         with open(f"{out}/wrappers_{part}.gen.cc", "w") as f:

@@ -62,7 +62,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"shim_ignored", 4, 3}, Case{"shim_ignored", 5, 2}, Case{"shim_order", 4, 3},
                     Case{"shim_any_time", 2, 3}, Case{"shim_dynamic", 2, 3}, Case{"shim_attribute_threads", 2, 3},
                     Case{"shim_rules", 4, 4}, Case{"shim_mpif", 3, 4}, Case{"shim_partitions", 3, 12},
-                    Case{"shim_extensions", 3, 4}, Case{"shim_windows", 2, 6}, Case{"shim_windows", 5, 4}),
+                    Case{"shim_extensions", 3, 4}, Case{"shim_tool_variables", 3, 4}, Case{"shim_windows", 2, 6},
+                    Case{"shim_windows", 5, 4}),
     [](const auto& tested) { return std::string(tested.param.program + 5) + std::to_string(tested.param.ranks); });
 
 // Threads that never pause, in every call that MPI answers from internal state: 2,400 rounds here, hours with
@@ -200,7 +201,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Thing{"probed", "a message that was probed but not received"},
                     Thing{"unreceived", "1 message(s) sent to this rank and not received"},
                     Thing{"unlisted", "a list of file descriptors that can't be read (Cannot allocate memory)"},
-                    Thing{"revoked", "a revoked communicator"}, Thing{"socket", "an open socket"}),
+                    Thing{"revoked", "a revoked communicator"},
+                    Thing{"tools", "MPI's tool interface (MPI_T_init_thread)"}, Thing{"socket", "an open socket"}),
     [](const auto& tested) { return std::string(tested.param.name); });
 
 TEST(Shim, NewGateClosesAfterADroppedOne) {

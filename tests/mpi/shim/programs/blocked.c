@@ -138,6 +138,7 @@ int main(int argc, char** argv) {
     MPI_Comm_dup(MPI_COMM_WORLD, &copies[0]);
     MPIX_Comm_revoke(copies[0]);
   }
+  if (!strcmp(thing, "tools")) MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
   if (!strcmp(thing, "socket")) fd = socket(AF_INET, SOCK_STREAM, 0);
   unlisted = !strcmp(thing, "unlisted");
 
@@ -198,6 +199,7 @@ int main(int argc, char** argv) {
       }
       if (fd >= 0) close(fd);
       unlisted = 0;
+      if (!strcmp(thing, "tools")) MPI_T_finalize();
       for (int i = 0; i < 2; ++i)
         if (copies[i] != MPI_COMM_NULL) MPI_Comm_free(&copies[i]);
     }
