@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <format>
 
+#include "operator/decide/links.h"
+#include "operator/decide/partners.h"
 #include "sim/heard.h"
 #include "sim/routes.h"
 #include "sim/supersteps.h"
@@ -16,7 +18,8 @@ class Run {
       : s_(scenario),
         params_(scenario.params),
         ranks_(scenario.workload.ranks()),
-        heard_(ranks_, platform.sets.size()) {
+        heard_(ranks_, platform.sets.size()),
+        links_(platform.sets.size(), platform.sets.size()) {
     params_.migrates = s_.mode == Mode::kMigrating;
     snapshot_.platform = std::move(platform);
     snapshot_.ranks.resize(ranks_);
@@ -48,6 +51,7 @@ class Run {
         if (s_.mode == Mode::kAlone) continue;
         heard_.add(demand, out_.makespan);
         decide::MeasuredSuperstep seen = measured(Superstep{t}, demand, *done, barrier);
+        learn_links(seen);
         if (s_.on_call) window_supersteps_.push_back(seen);
         window.add(std::move(seen));
       }
@@ -92,11 +96,21 @@ class Run {
             .recv_seconds = done.recv_seconds};
   }
 
+  // What the operator learns of links that ranks share (observe/calibration.h): T is known here.
+  void learn_links(const decide::MeasuredSuperstep& seen) {
+    if (!decide::Heard::is_for(ranks_, links_.rows())) return;
+    std::vector<SetId> own;
+    for (const ProcessorId p : out_.mapping) own.push_back(snapshot_.platform.processor(p).set);
+    for (const decide::Crossing& c : decide::crossings(seen, own))
+      links_[c.from.value, c.to.value].add(c, snapshot_.platform.T[c.from.value, c.to.value]);
+  }
+
   Result<void> call(decide::Window window) {
     const Superstep after = window.completed();
     for (std::uint32_t i = 0; i < ranks_; ++i)
       snapshot_.ranks[i].memory_bytes = s_.workload.memory_bytes({i}, after.value);
     heard_.report(snapshot_.ranks);
+    snapshot_.platform.capacity = decide::capacities(links_);
     BSP_TRY(decide::Plan plan,
             s_.planner ? s_.planner(snapshot_, window, params_) : decide::make_plan(snapshot_, window, params_));
     if (s_.on_call) s_.on_call({snapshot_, state_, window_supersteps_, window, params_, plan});
@@ -137,6 +151,7 @@ class Run {
   std::vector<decide::MeasuredSuperstep> window_supersteps_;  // only if there is an on_call
   decide::Grid<double> barrier_of_;                           // see outsiders_barrier()
   HeardOf heard_;
+  decide::Grid<decide::LinkSeen> links_;  // from Set to Set
   Outcome out_;
 };
 

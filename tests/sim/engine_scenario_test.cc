@@ -1,6 +1,7 @@
 // Whole runs: the supersteps of calls, the costs of calls and migrations, and the differences ii − i and i − iii.
 #include <gmock/gmock.h>
 
+#include "operator/decide/auto.h"
 #include "operator/record/replay.h"
 #include "sim/heard.h"
 #include "sim/scenario.h"
@@ -119,6 +120,56 @@ TEST(Scenario, OnlyTheHeaviestPartnersAreNamed) {
   many.add(demand, 2);
   many.report(ranks);
   EXPECT_EQ(ranks[0].partners[0].rank, RankId{8}) << "untouched: no decision uses them";
+}
+
+// Four pairs of ranks that talk, one of each in either Set. A byte takes as long for one of them as inside a Set, but the uplinks
+// carry no more than that for all four.
+TEST(Scenario, LinksThatRanksShareAreLearned) {
+  Platform platform;
+  for (const char* name : {"a", "b"}) {
+    Set set{.name = name, .link = {.bandwidth = 100e6}, .uplink = {.bandwidth = 100e6}};
+    for (int i = 0; i < 6; ++i) set.nodes.push_back({.name = name + std::to_string(i), .speed = 1e9, .slots = 1});
+    platform.sets.push_back(set);
+  }
+  platform.mig_seconds = 0.1;
+  Demand demand{.instructions = std::vector<double>(8, 1e9)};
+  for (std::uint32_t i = 0; i < 8; ++i) demand.messages.push_back(message(i, i ^ 1, 20e6));
+  const Script workload({demand}, 200);
+  decide::Params params;
+  decide::take_heuristic(params, decide::Heuristic::kAuto);
+  Scenario scenario{
+      .platform = platform, .workload = workload, .mapping = on({0, 6, 1, 7, 2, 8, 3, 9}), .params = params};
+  const auto all = simulate_all(scenario);
+  ASSERT_TRUE(all) << all.error().message;
+  EXPECT_NEAR(all->alone.supersteps.front(), 1.8, 1e-3);
+  EXPECT_NEAR(all->migrating.supersteps.back(), 1.2, 1e-3) << "no pair is apart";
+  EXPECT_LT(all->migrating.makespan, 0.75 * all->alone.makespan);
+  ASSERT_FALSE(all->migrating.calls.empty());
+  const decide::Grid<double>& capacity = all->migrating.calls.front().snapshot.platform.capacity;
+  ASSERT_FALSE(capacity.empty());
+  EXPECT_NEAR((capacity[0, 1]), 100e6, 1e6);
+  EXPECT_EQ((capacity[0, 0]), 0);
+
+  scenario.planner = [](const decide::Snapshot& snapshot, const decide::Window& window, const decide::Params& p) {
+    decide::Snapshot unseen = snapshot;
+    unseen.platform.capacity = {};
+    return decide::make_plan(unseen, window, p);
+  };
+  const auto unseen = simulate(scenario);
+  ASSERT_TRUE(unseen) << unseen.error().message;
+  EXPECT_TRUE(unseen->moves.empty());
+}
+
+// Where every message has a link to itself, none is learned.
+TEST(Scenario, LinksThatNobodySharesAreNot) {
+  Platform platform = two_sets();
+  for (Set& set : platform.sets) set.link.shared = set.uplink.shared = false, set.link.latency = 0;
+  const Script workload(
+      {{.instructions = {1e9, 1e9, 1e9, 1e9}, .messages = {message(0, 2, 20e6), message(1, 3, 20e6)}}}, 40);
+  const auto outcome = simulate({.platform = platform, .workload = workload, .mapping = on({0, 1, 2, 3})});
+  ASSERT_TRUE(outcome) << outcome.error().message;
+  ASSERT_FALSE(outcome->calls.empty());
+  for (const Call& call : outcome->calls) EXPECT_TRUE(call.snapshot.platform.capacity.empty());
 }
 
 TEST(Scenario, NoCallFollowsTheLastSuperstep) {
