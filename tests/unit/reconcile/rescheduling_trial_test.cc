@@ -112,5 +112,46 @@ TEST_F(UntriedSet, IsMeasuredAndThenDecidedOn) {
     }
 }
 
+// It is assumed to be as fast as slow, and is: a rank finds out once, and neither a restarted operator nor the job's next
+// attempt sends another one.
+TEST_F(UntriedSet, IsExploredOnce) {
+  o.job.spec.rescheduling.expected_supersteps = 100'000;
+  const auto speed = [&](const char* set) { return std::ranges::find(o.nodes, set, &observe::NodeFacts::set)->speed; };
+  const double as_slow = 1 / (0.5 / speed("slow") + 1 / speed("fast"));  // half of fast, by the mean of both
+  for (auto& node : o.nodes)
+    if (node.set == "newest") node.speed = as_slow;
+  const Observed before = o;
+  moved_ns = 2'000'000'000;
+  std::uint64_t t = 1;
+  auto r = std::make_unique<Rescheduler>(rescheduler());
+  const auto explorer = first_moves(*r, t);
+  ASSERT_TRUE(explorer);
+  ASSERT_THAT(explorer->moves, SizeIs(1));
+  EXPECT_EQ(explorer->moves[0].set, "newest");
+  EXPECT_EQ(explorer->decision.outcome, crds::kTrying);
+  EXPECT_THAT(explorer->decision.message, HasSubstr("if it is 2 times as fast as assumed"));
+  const migrate::Wave wave = begin(*explorer);
+  store(*r);
+  end(wave, migrate::Phase::kSucceeded, t);
+  o.migrations.back().status.target_set = "newest";
+  feed(*r, t++);
+  store(*r);
+  for (int restarts = 0; restarts < 5; ++restarts) {
+    r = std::make_unique<Rescheduler>(rescheduler());
+    for (const std::uint64_t last = t + 30; t < last; ++t) {
+      const auto next = feed(*r, t);
+      EXPECT_TRUE(!next || next->moves.empty()) << next->decision.message;
+    }
+    store(*r);
+  }
+  EXPECT_EQ(calibrated("cpu", "newest")->source, crds::CalibrationSource::kCounted);
+  const std::vector<crds::CalibrationEntry> known = o.job.status.calibration;
+  o = before;
+  o.job.status.calibration = known;
+  Rescheduler next_attempt = rescheduler();
+  t = 1;
+  EXPECT_FALSE(first_moves(next_attempt, t));
+}
+
 }  // namespace
 }  // namespace bsp::reconcile
