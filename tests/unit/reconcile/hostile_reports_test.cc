@@ -5,6 +5,7 @@
 #include <cmath>
 #include <random>
 
+#include "tests/unit/reconcile/every_place.h"
 #include "tests/unit/reconcile/rescheduling_fixture.h"
 
 namespace bsp::reconcile {
@@ -147,6 +148,26 @@ TEST_P(HostileReports, AnyStoredStateIsContinued) {
         return;
       }
     }
+}
+
+TEST_P(HostileReports, AnyParametersAreFollowed) {
+  o.job.spec.rescheduling.heuristic = GetParam();
+  const json good = o.job;
+  json rescheduling = good["spec"]["rescheduling"];
+  rescheduling["expectedSupersteps"] = 5000;
+  int followed = 0;
+  hostile::at_every_place(rescheduling, [&](const json& changed, const auto&) {
+    json object = good;
+    object["spec"]["rescheduling"] = changed;
+    const auto job = crds::bsp_job_from_json(object);
+    if (!job || !crds::validate(job->spec)) return;
+    o.job.spec = job->spec;
+    Rescheduler r = rescheduler();
+    for (std::uint64_t t = 1; t <= 20; ++t) feed(r, t);
+    stores_what_can_be_read(r);
+    ++followed;
+  });
+  EXPECT_GT(followed, 15);
 }
 
 INSTANTIATE_TEST_SUITE_P(Heuristics, HostileReports,
