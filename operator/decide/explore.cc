@@ -103,6 +103,7 @@ std::vector<Explorer> explorers(const Case& c, double H) {
 }  // namespace
 
 Exploration explore(const Case& c, const Case& steady, double H, double sure, double owed) {
+  if (c.params.timed_work) return {};
   std::vector<Explorer> candidates = explorers(steady, H);
   if (candidates.empty()) return {};
   const auto least = [&] { return *std::ranges::min_element(candidates, {}, &Explorer::risk); };

@@ -11,6 +11,8 @@
 //   unseen what a superstep is longer with the explorer in a Set that is as fast as assumed, by its messages for instance: noise may
 //          hide that, and then the rank stays there. No more than kRisk of a superstep; if the length is known, all of it is risk
 //
+// Where work is only CPU time (Params::timed_work) every Set looks equally fast, and so nobody explores.
+//
 // A rank that computes half as long as the slowest one risks only its pause. The Set is measured by the first superstep there, so that
 // it isn't explored again; a restarted operator knows its speed from the job's status. A move that failed has measured nothing,
 // but the job owes its pause.

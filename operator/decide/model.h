@@ -130,6 +130,8 @@ struct Params {
   // Supersteps of a new job's first window; from then on a window is no shorter than the job is old, up to α₀. 0: α₀.
   std::uint64_t first_alpha = 0;
   bool migrates = true;  // false (mode Advise): plans are not carried out, so γ counts every call
+  // Instructions are CPU time, and no benchmark says what that is worth in each Set: one rank alone doesn't show a Set's speed.
+  bool timed_work = false;
 };
 
 // Names the first field that is out of its range.

@@ -31,6 +31,7 @@ constexpr void fields_of(Of<Params>, auto&& v) {
   v("migrates", &P::migrates);
   v("earlyCalls", &P::early_calls, kRare);
   v("firstAlpha", &P::first_alpha, kRare);
+  v("timedWork", &P::timed_work, kRare);
 }
 
 constexpr void fields_of(Of<Set>, auto&& v) {

@@ -89,6 +89,7 @@ observe::RankFacts facts_of(const crds::RankPlace& place, const observe::Collect
 std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
   const std::vector<observe::NodeFacts> nodes = nodes_for_moves(o);
   decide::Params params = params_;
+  params.timed_work = work_.unit() == observe::WorkUnit::kCpuTime && benchmarks_.speeds().empty();
   if (work_.guesses()) params.max_moves = 1;  // one rank shows whether the guess was right
   if (o.caps.in_cluster != 0)
     limit_moves(params, std::max(1u, o.caps.in_cluster > o.elsewhere.all ? o.caps.in_cluster - o.elsewhere.all : 0));

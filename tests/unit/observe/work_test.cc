@@ -202,6 +202,7 @@ decide::LoopRun run_timed(const decide::LoopJob& job, const Knows& knows, std::u
   std::map<std::uint32_t, wire::CpuBenchmark> of_node;
   work.set_unit(counted ? WorkUnit::kInstructions : WorkUnit::kCpuTime);
   Strings sets, nodes;
+  bool begins = true;  // a window
   const decide::LoopView view = [&](decide::MeasuredSuperstep& seen, const std::vector<ProcessorId>& on,
                                     decide::Snapshot& known) {
     sets.clear(), nodes.clear();
@@ -224,8 +225,10 @@ decide::LoopRun run_timed(const decide::LoopJob& job, const Knows& knows, std::u
       std::vector<PodBenchmark> pods;
       for (const auto& [p, cpu] : of_node) pods.push_back({facts[p].set, facts[p].name, &cpu});
       benchmarks.update(pods);
-      if (seen.superstep.value == 1) work.settle(sets, benchmarks);
     }
+    if (begins && knows.infers)
+      for (const auto& [set, ratio] : work.settle(sets, benchmarks)) calibration.rescale(set, ratio);
+    begins = false;
     work.add(seen.instructions, sets);
     for (std::size_t i = 0; i < on.size(); ++i) seen.instructions[i] *= work.factor(sets[i]);
     const SuperstepTimes times{.superstep = seen.superstep.value,
@@ -245,10 +248,9 @@ decide::LoopRun run_timed(const decide::LoopJob& job, const Knows& knows, std::u
     for (decide::Rank& rank : now.ranks)  // as the operator learns from RankMigration.status.realisedGainSeconds
       std::erase_if(rank.left,
                     [&](ProcessorId p) { return truth.processor(p).cpu > truth.processor(rank.processor).cpu; });
-    auto plan = decide::make_plan(now, window, params);
-    if (knows.infers)
-      for (const auto& [set, ratio] : work.settle(sets, benchmarks)) calibration.rescale(set, ratio);
-    return plan;
+    params.timed_work = !counted && benchmarks.speeds().empty();
+    begins = true;
+    return decide::make_plan(now, window, params);
   };
   const decide::Params params{.heuristic = decide::Heuristic::kAuto, .early_calls = true};
   return run_loop(job, params, 0.02, seed, planner, view);
