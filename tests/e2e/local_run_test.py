@@ -114,6 +114,13 @@ class Endings(unittest.TestCase):
             self.assertEqual(status, 130, output)
             self.assertEqual(run.leftovers(), [])
 
+    def test_a_reader_that_goes_leaves_nothing(self):
+        reader = ("bash", "-o", "pipefail", "-c", '"$@" | head -n 3', "bash")
+        with LocalJob("e2e-pipe", lattice_boltzmann(100000), under=reader) as run:
+            status, output = run.wait(120)
+            self.assertEqual(status, 128 + signal.SIGPIPE, output)
+            self.assertEqual(run.leftovers(), [])
+
     def test_the_job_survives_its_operator(self):
         command = lattice_boltzmann(supersteps=100)
         with LocalJob("e2e-restart", command) as run:

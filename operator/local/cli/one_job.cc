@@ -90,7 +90,8 @@ Result<void> OneJob::prepare(crds::BspJob job, const std::vector<Pool>& pools) {
 Result<void> OneJob::start() {
   sigset_t signals;
   sigemptyset(&signals);
-  for (const int s : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, s);
+  // SIGPIPE: nobody reads what the display says any more.
+  for (const int s : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) sigaddset(&signals, s);
   ::sigprocmask(SIG_BLOCK, &signals, nullptr);
   signals_ = Fd(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
   return start_operator();
