@@ -301,17 +301,19 @@ TEST_F(HostileSidecars, AThousandHalfFramesAtTheirLimitCostNoMoreThanTheirConnec
   ASSERT_GT(files.rlim_cur, 4 * kMany);
   const std::size_t limit = wire::answer_limits(wire::kWatch).json.bytes;
   // All but the last byte, and then nothing.
-  const std::string half = frame_of(std::string(limit, ' ')).substr(0, net::kFramePrefix + limit - 1);
-  std::atomic<std::size_t> sent = 0;
+  // The servers answer until the fixture ends, after this function.
+  const auto half =
+      std::make_shared<const std::string>(frame_of(std::string(limit, ' ')).substr(0, net::kFramePrefix + limit - 1));
+  const auto sent = std::make_shared<std::atomic<std::size_t>>(0);
   for (std::size_t i = 0; i < kMany; ++i)
-    add(std::format("hostile-{}", i), [&](const json&, std::size_t) {
-      ++sent;
-      return half;
+    add(std::format("hostile-{}", i), [half, sent](const json&, std::size_t) {
+      ++*sent;
+      return *half;
     });
   add("honest", honest);
   const long before = resident_kib();
   track();
-  EXPECT_TRUE(comes([&](const auto& facts) { return heard(facts, "honest") && sent >= kMany / 2; })) << sent;
+  EXPECT_TRUE(comes([&](const auto& facts) { return heard(facts, "honest") && *sent >= kMany / 2; })) << *sent;
   // Both ends are in this process: per link 64 KiB here, as much to be sent there, and two ends of TLS.
   EXPECT_LT(resident_kib() - before, 350L << 10);
 }
