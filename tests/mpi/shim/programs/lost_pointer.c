@@ -4,24 +4,12 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#include <dlfcn.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <stdarg.h>
-
 #include "check.h"
+#include "failing_open.h"
 
 static int lockless;
-int open(const char* path, int flags, ...) { /* replaces the C library's, for MPI's test whether there are locks */
-  static int (*next)(const char*, int, ...);
-  if (next == NULL) *(void**)&next = dlsym(RTLD_NEXT, "open");
-  va_list more;
-  va_start(more, flags);
-  const int mode = flags & (O_CREAT | __O_TMPFILE) ? va_arg(more, int) : 0;
-  va_end(more);
-  if (!lockless || strstr(path, ".locktest.") == NULL) return next(path, flags, mode);
-  errno = ENOLCK;
-  return -1;
+static int error_of_open(const char* path) { /* of MPI's test whether there are locks */
+  return lockless && strstr(path, ".locktest.") != NULL ? ENOLCK : 0;
 }
 
 int main(int argc, char** argv) {
