@@ -7,6 +7,7 @@
 //   process i = one MPI rank = one pod,  Set j = a node pool,  processor p = a node or a CPU slot.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -86,6 +87,11 @@ struct Rank {
   std::vector<SetId> lacks_cpu_features_on{};  // Sets whose CPUs lack features the rank has seen
   // Those that it hears from most, each once, at most kMostPartners; read by Auto alone (partners.h). Empty: not known.
   std::vector<Partner> partners{};
+
+  // Whether it may be put there, in that Set, as far as its CPU features and its past go.
+  [[nodiscard]] bool may_go_to(ProcessorId p, SetId set) const {
+    return !std::ranges::contains(lacks_cpu_features_on, set) && !std::ranges::contains(left, p);
+  }
 };
 
 // The world at one rescheduling call. A value: it is filled once and only read (columns.h checks it).

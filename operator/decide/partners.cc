@@ -140,9 +140,7 @@ bool Together::may_be_on(std::uint32_t i, ProcessorId p) const {
   if (p == c_.columns.on[i]) return true;
   if (!movable_[i] || !(mem(i, p) <= mu_)) return false;
   if (c_.columns.special[i] == 0) return true;
-  const Rank& rank = c_.snapshot.ranks[i];
-  return !std::ranges::contains(rank.lacks_cpu_features_on, c_.columns.set[p.value]) &&
-         !std::ranges::contains(rank.left, p);
+  return c_.snapshot.ranks[i].may_go_to(p, c_.columns.set[p.value]);
 }
 
 // Its home too, where newcomers are not taken in or there are more ranks than slots.

@@ -41,12 +41,8 @@ double Settling::mem(std::uint32_t i, ProcessorId to) const {
 }
 
 bool Settling::may_be_on(std::uint32_t i, ProcessorId p, const Limits& limits) const {
-  if (p != c_.columns.on[i] && c_.columns.special[i] != 0) {
-    const std::vector<SetId>& lacking = c_.snapshot.ranks[i].lacks_cpu_features_on;
-    if (std::ranges::find(lacking, set_of(p)) != lacking.end()) return false;
-    const std::vector<ProcessorId>& left = c_.snapshot.ranks[i].left;
-    if (std::ranges::find(left, p) != left.end()) return false;
-  }
+  if (p != c_.columns.on[i] && c_.columns.special[i] != 0 && !c_.snapshot.ranks[i].may_go_to(p, set_of(p)))
+    return false;
   return comm_in(i, set_of(p)) <= limits.comm && mem(i, p) <= limits.mem;
 }
 

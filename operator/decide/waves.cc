@@ -131,9 +131,7 @@ class Schedule {
     return {{i, ProcessorId{p}}};
   }
   [[nodiscard]] bool may_step_to(std::uint32_t i, ProcessorId p) const {
-    const Rank& rank = c_.snapshot.ranks[i];
-    return p != on_[i] && p != c_.columns.on[i] && !std::ranges::contains(rank.left, p) &&
-           !std::ranges::contains(rank.lacks_cpu_features_on, c_.columns.set[p.value]);
+    return p != on_[i] && p != c_.columns.on[i] && c_.snapshot.ranks[i].may_go_to(p, c_.columns.set[p.value]);
   }
 
   const Case& c_;
