@@ -101,8 +101,7 @@ class Run {
     if (!decide::Heard::is_for(ranks_, links_.rows())) return;
     std::vector<SetId> own;
     for (const ProcessorId p : out_.mapping) own.push_back(snapshot_.platform.processor(p).set);
-    for (const decide::Crossing& c : decide::crossings(seen, own))
-      links_[c.from.value, c.to.value].add(c, snapshot_.platform.T[c.from.value, c.to.value]);
+    decide::learn(links_, seen, own, snapshot_.platform);
   }
 
   Result<void> call(decide::Window window) {

@@ -51,6 +51,14 @@ void LinkSeen::add(const Crossing& crossing, double T) {
   low_ = {};
 }
 
+void learn(Grid<LinkSeen>& links, const MeasuredSuperstep& t, std::span<const SetId> own, const Platform& platform) {
+  for (const Crossing& c : crossings(t, own)) {
+    const std::uint32_t a = c.from.value, b = c.to.value;
+    const bool measured = !platform.T_origin.empty() && platform.T_origin[a, b] == Origin::kMeasured;
+    links[a, b].add(c, measured ? platform.T[a, b] : 0);
+  }
+}
+
 Grid<double> capacities(const Grid<LinkSeen>& links) {
   Grid<double> out(links.rows(), links.cols());
   bool any = false;

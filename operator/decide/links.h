@@ -72,6 +72,9 @@ class LinkSeen {
   bool shared_ = false;
 };
 
+// Adds a superstep's crossings, from Set to Set. `own`: by rank, the Set that it was in.
+void learn(Grid<LinkSeen>& links, const MeasuredSuperstep& t, std::span<const SetId> own, const Platform& platform);
+
 // C of all of them, as Platform::capacity has it: empty if none was seen to be a limit.
 Grid<double> capacities(const Grid<LinkSeen>& links);
 
