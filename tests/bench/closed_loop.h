@@ -92,6 +92,17 @@ struct LoopJob {
   [[nodiscard]] double superstep_seconds(const std::vector<ProcessorId>& on, std::uint64_t t = 1) const {
     return std::ranges::max(busy(on, t)) + communication(on);
   }
+  // Of the whole run on one mapping, and on that of its start.
+  [[nodiscard]] double seconds_on(const std::vector<ProcessorId>& on) const {
+    double sum = 0;
+    for (std::uint64_t t = 1; t <= supersteps; ++t) sum += superstep_seconds(on, t);
+    return sum;
+  }
+  [[nodiscard]] double seconds_without_moves() const {
+    std::vector<ProcessorId> on;
+    for (const Rank& rank : start.ranks) on.push_back(rank.processor);
+    return seconds_on(on);
+  }
 };
 
 // --- Random jobs ---------------------------------------------------------------------------------------------------
@@ -247,10 +258,7 @@ inline LoopRun run_loop(const LoopJob& job, const Params& params, double noise, 
       seen.communication_seconds = noisy(communication);
       std::vector<SetId> own;
       for (const ProcessorId p : run.on) own.push_back(job.set_of(p));
-      for (const Crossing& c : crossings(seen, own)) {
-        const bool measured = known.platform.T_origin[c.from.value, c.to.value] == Origin::kMeasured;
-        links[c.from.value, c.to.value].add(c, measured ? known.platform.T[c.from.value, c.to.value] : 0);
-      }
+      learn(links, seen, own, known.platform);
       if (view) view(seen, run.on, known);
       window.add(std::move(seen));
     }

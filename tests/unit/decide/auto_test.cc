@@ -29,14 +29,6 @@ Params as_a_job_runs() {
   return params;
 }
 
-double seconds_without_moves(const LoopJob& job) {
-  std::vector<ProcessorId> on;
-  for (const Rank& rank : job.start.ranks) on.push_back(rank.processor);
-  double sum = 0;
-  for (std::uint64_t t = 1; t <= job.supersteps; ++t) sum += job.superstep_seconds(on, t);
-  return sum;
-}
-
 // One rank on a slow processor, a fast one beside it: it loses 1 s a superstep, and moving costs 5.5 s.
 LoopJob one_rank(std::uint64_t supersteps) {
   LoopJob job;
@@ -313,7 +305,7 @@ TEST(Auto, IsNeverWorseThanNotMovingIfItKnowsTheLength) {
   for (std::size_t w = 0; w < sample.jobs.size(); ++w) {
     Params params = as_a_job_runs();
     params.expected_supersteps = sample.jobs[w].supersteps;
-    const double still = seconds_without_moves(sample.jobs[w]);
+    const double still = sample.jobs[w].seconds_without_moves();
     const LoopRun run = run_loop(sample.jobs[w], params, 0.1, kAutoSeed + w);
     EXPECT_LE(run.makespan, still * 1.01) << w;
     EXPECT_EQ(run.returns, 0u) << w;
@@ -336,7 +328,7 @@ TEST(Auto, KnowsThatPartnersMoveToo) {
     LoopJob job;
     for (int n = 0; n <= w.number; ++n) job = random_loop_job(random, w.shape);
     const LoopRun run = run_loop(job, as_a_job_runs(), 0.02, w.seed * 7919 + static_cast<std::uint64_t>(w.number));
-    EXPECT_LE(run.makespan, seconds_without_moves(job) * 1.01) << "seed " << w.seed;
+    EXPECT_LE(run.makespan, job.seconds_without_moves() * 1.01) << "seed " << w.seed;
     EXPECT_EQ(run.returns, 0u);
   }
 }
@@ -350,7 +342,7 @@ TEST(Auto, NeverOwesMoreThanItsShareAndNoRankGoesBack) {
     const LoopJob& job = sample.jobs[w];
     const LoopRun run = run_loop(job, as_a_job_runs(), 0.1, kAutoSeed + w);
     const double least = static_cast<double>(job.supersteps) * least_superstep_seconds(job),
-                 still = seconds_without_moves(job);
+                 still = job.seconds_without_moves();
     EXPECT_LE(run.makespan - still, std::max(AutoRule::kRisk * still, AutoRule::kShare * 1.1 * (still - least))) << w;
     EXPECT_EQ(run.returns, 0u) << w;
     logs += std::log(run.makespan / still);
@@ -375,7 +367,7 @@ TEST(Auto, OwesNoMoreWhereverTheJobEnds) {
                                            .most_steps = 300});
     const std::uint64_t length = job.supersteps;
     for (job.supersteps = 5; job.supersteps <= length; job.supersteps += 7) {
-      const double still = seconds_without_moves(job),
+      const double still = job.seconds_without_moves(),
                    least = static_cast<double>(job.supersteps) * least_superstep_seconds(job);
       const double lost = run_loop(job, as_a_job_runs(), 0.05, kAutoSeed).makespan - still;
       EXPECT_LE(lost, std::max(AutoRule::kRisk * still, AutoRule::kShare * 1.1 * (still - least)))

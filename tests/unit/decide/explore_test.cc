@@ -35,14 +35,6 @@ LoopJob beside_an_equal_set(double mig = 0.2) {
   return job;
 }
 
-double still_seconds(const LoopJob& job) {
-  std::vector<ProcessorId> on;
-  for (const Rank& rank : job.start.ranks) on.push_back(rank.processor);
-  double seconds = 0;
-  for (std::uint64_t t = 1; t <= job.supersteps; ++t) seconds += job.superstep_seconds(on, t);
-  return seconds;
-}
-
 std::size_t explorations(const Plans& plans) {
   return static_cast<std::size_t>(
       std::ranges::count_if(plans.all, [](const Plan& plan) { return plan.rules.explores; }));
@@ -65,7 +57,7 @@ TEST(Explore, AFasterSetThanAssumedIsFoundAndUsed) {
     EXPECT_FALSE(plans.all[1].rules.tries);
     EXPECT_LE(run.moved_at[1] - run.moved_at[0], 2 * TakeBack::kMeasured) << "soon";
     EXPECT_EQ(explorations(plans), 1u);
-    EXPECT_LT(run.makespan, 0.75 * still_seconds(job));
+    EXPECT_LT(run.makespan, 0.75 * job.seconds_without_moves());
     EXPECT_LT(run.superstep_seconds.back(), 0.6);
   }
 }
@@ -81,7 +73,7 @@ TEST(Explore, ASlowerSetCostsOnePerCentAtMost) {
           job.supersteps = supersteps;
           Plans plans;
           const LoopRun run = run_with_truth(job, factor, plans, with_length(job, given));
-          EXPECT_LE(run.makespan, 1.01 * still_seconds(job))
+          EXPECT_LE(run.makespan, 1.01 * job.seconds_without_moves())
               << given << alike << ", " << factor << " times as fast, " << supersteps << " supersteps";
           EXPECT_LE(explorations(plans), 1u) << "never again";
           EXPECT_EQ(run.returns, 0u);
@@ -276,7 +268,7 @@ TEST(Explore, OverRandomPlatforms) {
       Plans plans;
       const LoopRun run = run_loop(*job, params, 0.02, seed, plans.planner(), measuring(*job, ratio));
       const LoopRun before = run_loop(*job, params, 0.02, seed, plan_without_exploring, measuring(*job, ratio));
-      const double still = still_seconds(*job);
+      const double still = job->seconds_without_moves();
       EXPECT_LE(explorations(plans), 1u) << worlds;
       EXPECT_EQ(run.returns, 0u) << worlds;
       explored += explorations(plans);

@@ -79,21 +79,14 @@ std::vector<IrregularWorld> irregular_worlds(std::mt19937_64& random) {
   return worlds;
 }
 
-double seconds_on(const LoopJob& job, const std::vector<ProcessorId>& on) {
-  double sum = 0;
-  for (std::uint64_t t = 1; t <= job.supersteps; ++t) sum += job.superstep_seconds(on, t);
-  return sum;
-}
-
 TEST(IrregularWork, IsNoNoise) {
   std::mt19937_64 random(20261125);
   for (const IrregularWorld& world : irregular_worlds(random)) {
     const LoopJob& job = world.job;
     const auto ranks = static_cast<std::uint32_t>(job.work.size());
-    std::vector<ProcessorId> start, best;
-    for (std::uint32_t i = 0; i < ranks; ++i)
-      start.push_back(job.start.ranks[i].processor), best.push_back({ranks + i});
-    const double still = seconds_on(job, start), least = seconds_on(job, best);
+    std::vector<ProcessorId> best;
+    for (std::uint32_t i = 0; i < ranks; ++i) best.push_back({ranks + i});
+    const double still = job.seconds_without_moves(), least = job.seconds_on(best);
     Params params;
     take_heuristic(params, Heuristic::kAuto);
     params.alpha0 = 5;
@@ -125,9 +118,7 @@ TEST(IrregularWork, CostsNoMoreThanStayingHasCost) {
     job.drift = w % 3 == 0   ? wavefront(job.supersteps, ranks)
                 : w % 3 == 1 ? shrinking(job.supersteps)
                              : uneven(job.supersteps, ranks);
-    std::vector<ProcessorId> start;
-    for (const Rank& rank : job.start.ranks) start.push_back(rank.processor);
-    const double still = seconds_on(job, start);
+    const double still = job.seconds_without_moves();
     Params params;
     take_heuristic(params, Heuristic::kAuto);
     const LoopRun run = run_loop(job, params, 0.1, 20261126 + static_cast<std::uint64_t>(w));

@@ -162,10 +162,7 @@ TEST(Untried, AWrongAssumptionCostsATrialAndNoMore) {
       }
     job.pace = [&](std::uint64_t, std::uint32_t p) { return real[p]; };
     Plans plans;
-    std::vector<ProcessorId> on;
-    for (const Rank& rank : job.start.ranks) on.push_back(rank.processor);
-    double still = 0;
-    for (std::uint64_t t = 1; t <= job.supersteps; ++t) still += job.superstep_seconds(on, t);
+    const double still = job.seconds_without_moves();
     const LoopRun run = run_loop(job, auto_params(), 0.02, kUntriedSeed + static_cast<std::uint64_t>(n),
                                  plans.planner(), measuring(job, factor));
     EXPECT_LE(run.makespan, still * 1.02) << n << ", " << factor;

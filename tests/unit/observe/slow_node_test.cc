@@ -69,14 +69,6 @@ decide::LoopRun run_calibrated(const decide::LoopJob& job, const decide::Params&
   return run_loop(job, params, 0.02, seed, decide::make_plan, view);
 }
 
-double seconds_without_moves(const decide::LoopJob& job) {
-  std::vector<ProcessorId> on;
-  for (const decide::Rank& rank : job.start.ranks) on.push_back(rank.processor);
-  double sum = 0;
-  for (std::uint64_t t = 1; t <= job.supersteps; ++t) sum += job.superstep_seconds(on, t);
-  return sum;
-}
-
 TEST(SlowNode, ItsRankLeavesWithFewMovesBesides) {
   const decide::Params params{.heuristic = decide::Heuristic::kAuto, .early_calls = true};
   std::mt19937_64 random(kSlowNodeSeed);
@@ -84,10 +76,10 @@ TEST(SlowNode, ItsRankLeavesWithFewMovesBesides) {
   for (std::uint64_t w = 0; w < 30; ++w) {
     const decide::LoopJob job = world_with_a_slow_node(random);
     const decide::LoopRun run = run_calibrated(job, params, kSlowNodeSeed + w);
-    helped += run.makespan < seconds_without_moves(job) * 0.99;
+    helped += run.makespan < job.seconds_without_moves() * 0.99;
     moves += run.moves;
     for (const std::uint64_t at : run.moved_at) late += at > 220 && at < 400;
-    EXPECT_LE(run.makespan, seconds_without_moves(job) * 1.01) << w;
+    EXPECT_LE(run.makespan, job.seconds_without_moves() * 1.01) << w;
   }
   std::printf(
       "slow node: %llu of 30 worlds helped with %llu moves, %llu of them later than 20 supersteps after (seed %llu)\n",
