@@ -96,7 +96,7 @@ std::uint64_t call_after(const Case& c, double left) {
 
 // Sends one rank to a Set that may be faster than assumed (explore.h). Supersteps until that can be paid for; 0: it does.
 double send_explorer(const Case& c, const Case& steady, const AutoSearch& search, double H, double sure, Plan& plan) {
-  const Exploration found = explore(c, steady, H, sure, plan.next.owed);
+  const Exploration found = explore(c, steady, search, H, sure, plan.next.owed);
   if (found.after > 0) return found.after;
   add_wave(steady, search, H, found.on, plan);
   std::erase_if(plan.stays, [&](const Stay& stay) { return stay.rank == plan.moves.front().rank; });
@@ -110,9 +110,8 @@ double send_explorer(const Case& c, const Case& steady, const AutoSearch& search
 }
 
 // Why each of the PM list that does not move stays.
-void add_stays(const Case& c, std::span<const PmEntry> list, const AutoSearch& search, bool pays, double worth_it,
-               Plan& plan) {
-  const Candidate& best = search.best();
+void add_stays(const Case& c, std::span<const PmEntry> list, const AutoSearch& search, const Candidate& best, bool pays,
+               double worth_it, Plan& plan) {
   const std::vector<double> seconds = processor_seconds(c.columns, c.metrics.last.instructions, c.columns.on);
   const double longest = pays ? search.superstep_of(best.waves.after.front()) : search.now();
   for (const PmEntry& e : list) {
@@ -202,9 +201,7 @@ void plan<Heuristic::kAuto>(const Case& c, std::span<const PmEntry> list, Plan& 
   constexpr std::size_t kMostAveraged = 1'000'000;
   std::optional<Metrics> mean;
   if (values <= kMostAveraged) mean = averaged(c.metrics);
-  const Case steady{
-      c.snapshot, c.columns, mean ? *mean : c.metrics, c.params, c.alpha, c.alpha_next, c.elapsed, c.owed, c.means,
-      c.seconds,  c.wave};
+  const Case steady = c.with(mean ? *mean : c.metrics);
   const double H = horizon_of(c);
   AutoSearch search(steady, H);
   const bool moved = std::ranges::any_of(c.columns.special, [](const auto special) { return special != 0; });
@@ -224,26 +221,21 @@ void plan<Heuristic::kAuto>(const Case& c, std::span<const PmEntry> list, Plan& 
   search.run(list);
   const Candidate found = search.best();
   search.leave_out(AutoRule::kSlack * sure * search.now());
-  const auto pays_by = [&](double least) {
-    const Candidate& it = search.best();
-    return !it.waves.after.empty() && it.F <= H * search.now() * (1 - c.params.min_gain) &&
-           it.superstep <= search.now() * (1 - least);
-  };
-  bool pays = pays_by(sure);
-  if (!pays) {
-    const Candidate hidden = search.best();
-    pays = search.take_faster_part(found, c.metrics.I_recent) && pays_by(AutoRule::kLeast);
-    if (pays)
-      plan.rules.least_gain = AutoRule::kLeast, plan.rules.replayed = true;
-    else
-      search.take(hidden);
-  }
-
-  const Candidate& best = search.best();
   plan.forecast.before = plan.forecast.after = search.now();
   plan.objective.before = plan.objective.after = H * search.now();
   const double worth_it = plan.objective.before * (1 - c.params.min_gain);
-  add_stays(steady, list, search, pays, worth_it, plan);
+  const auto is_worth_it = [&](const Candidate& it, double least) {
+    return !it.waves.after.empty() && it.F <= worth_it && it.superstep <= search.now() * (1 - least);
+  };
+  Candidate best = search.best();
+  bool pays = is_worth_it(best, sure);
+  if (!pays)
+    if (auto part = search.faster_part_of(found, c.metrics.I_recent); is_worth_it(part, AutoRule::kLeast)) {
+      pays = plan.rules.replayed = true;
+      plan.rules.least_gain = AutoRule::kLeast;
+      best = std::move(part);
+    }
+  add_stays(steady, list, search, best, pays, worth_it, plan);
   double next = search.next_pays(pays ? best : search.without_moves(), sure);
   if (!pays && c.params.migrates && verdict.measured && !verdict.open)
     next = std::min(next, send_explorer(c, steady, search, H, sure, plan));

@@ -56,8 +56,9 @@ void AutoSearch::leave_out(double slack) {
   if (best_.waves.after.empty()) best_ = dense;
 }
 
-bool AutoSearch::take_faster_part(const Candidate& whole, std::span<const std::vector<double>> I) {
-  if (whole.waves.after.empty() || I.empty() || !small()) return false;
+Candidate AutoSearch::faster_part_of(const Candidate& whole, std::span<const std::vector<double>> I) {
+  Candidate part = without_moves();
+  if (whole.waves.after.empty() || I.empty() || !small()) return part;
   std::vector<ProcessorId> mapping = faster_part(c_.columns, whole.waves.after.back());
   const double before = replayed_seconds(c_.columns, I, c_.columns.on);
   double after = replayed_seconds(c_.columns, I, mapping);
@@ -74,16 +75,14 @@ bool AutoSearch::take_faster_part(const Candidate& whole, std::span<const std::v
       mapping[i] = away;
   }
   Waves waves = waves_to(c_, I_, mapping, alike_);
-  if (waves.after.empty()) return false;
-  const double gain = (before - after + now_.second - superstep(mapping).second) / (before + now_.second);
-  Candidate it{.superstep = now() * (1 - gain)};
+  if (waves.after.empty()) return part;
+  const double gain = (before - after + now_.second - comm_under(mapping)) / (before + now_.second);
+  part.superstep = now() * (1 - gain);
   const double price = std::accumulate(waves.pause.begin(), waves.pause.end(), 0.0), risk = at_risk(waves);
-  it.F = price + H_ * it.superstep;
-  known_.push_back({price, it.superstep, risk, true});
-  if (risk > affordable(it.superstep)) return false;
-  it.waves = std::move(waves);
-  best_ = std::move(it);
-  return true;
+  part.F = price + H_ * part.superstep;
+  known_.push_back({price, part.superstep, risk, true});
+  if (risk <= affordable(part.superstep)) part.waves = std::move(waves);
+  return part;
 }
 
 double AutoSearch::next_pays(const Candidate& chosen, double sure) const {
@@ -106,7 +105,11 @@ double AutoSearch::superstep_of(std::span<const ProcessorId> on) const {
 
 // max Time, max Comm.
 std::pair<double, double> AutoSearch::superstep(std::span<const ProcessorId> on) const {
-  return {std::ranges::max(processor_seconds(c_.columns, I_, on)), heard_ ? comm_with_partners(on) : max_comm(on)};
+  return {std::ranges::max(processor_seconds(c_.columns, I_, on)), comm_under(on)};
+}
+
+double AutoSearch::comm_under(std::span<const ProcessorId> on) const {
+  return heard_ ? comm_with_partners(on) : max_comm(on);
 }
 
 double AutoSearch::max_comm(std::span<const ProcessorId> on) const {

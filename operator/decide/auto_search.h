@@ -41,11 +41,9 @@ class AutoSearch {
   // Who makes the superstep shorter by less than what noise lets one see stays, all of them together: `slack`, s.
   void leave_out(double slack);
 
-  // Makes the best mapping the part of `whole` that makes no superstep's computation longer (replay.h), without those who
-  // make it shorter by less than kSlack · kLeast. False if there is none, or it can't be paid for yet.
-  // `I`: the window's, as Metrics::I_recent.
-  bool take_faster_part(const Candidate& whole, std::span<const std::vector<double>> I);
-  void take(const Candidate& it) { best_ = it; }
+  // The part of `whole` that makes no superstep's computation longer (replay.h), without those who make it shorter by less
+  // than kSlack · kLeast. Without waves if there is none, or it can't be paid for yet. `I`: the window's, as Metrics::I_recent.
+  Candidate faster_part_of(const Candidate& whole, std::span<const std::vector<double>> I);
 
   // After how many supersteps a mapping that was found will be worth its price, and can be paid for: infinite if none.
   // `sure`: what counts as a gain on the mapping that is chosen.
@@ -76,6 +74,7 @@ class AutoSearch {
   };
 
   [[nodiscard]] std::pair<double, double> superstep(std::span<const ProcessorId> on) const;
+  [[nodiscard]] double comm_under(std::span<const ProcessorId> on) const;
   [[nodiscard]] double max_comm(std::span<const ProcessorId> on) const;
   [[nodiscard]] double comm_with_partners(std::span<const ProcessorId> on) const;
   [[nodiscard]] bool has_slot(std::span<const ProcessorId> mapping, ProcessorId p) const;

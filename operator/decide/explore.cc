@@ -25,11 +25,6 @@ Columns if_as_fast(const Case& c, double ratio) {
   return columns;
 }
 
-Case on_platform(const Case& c, const Columns& columns) {
-  return {c.snapshot, columns, c.metrics, c.params,  c.alpha, c.alpha_next,
-          c.elapsed,  c.owed,  c.means,   c.seconds, c.wave};
-}
-
 // By Set: the fastest free slot, if it is untried and has one.
 std::vector<std::optional<ProcessorId>> places_to_explore(const Case& c) {
   std::vector<std::optional<ProcessorId>> places(c.columns.sets);
@@ -42,10 +37,8 @@ std::vector<std::optional<ProcessorId>> places_to_explore(const Case& c) {
 }
 
 bool may_go(const Case& c, std::uint32_t i, ProcessorId to) {
-  const Rank& rank = c.snapshot.ranks[i];
-  return !why_blocked(c, {i}, c.columns.set[to.value]) &&
-         !std::ranges::contains(rank.lacks_cpu_features_on, c.columns.set[to.value]) &&
-         !std::ranges::contains(rank.left, to);
+  const SetId set = c.columns.set[to.value];
+  return !why_blocked(c, {i}, set) && c.snapshot.ranks[i].may_go_to(to, set);
 }
 
 // Ranks with enough work to measure a speed by, those with the least first.
@@ -68,14 +61,14 @@ struct Explorer {
 };
 
 // The best one for each Set that has a place.
-std::vector<Explorer> explorers(const Case& c, double H) {
+std::vector<Explorer> explorers(const Case& c, const AutoSearch& assumed, double H) {
   const std::vector<std::optional<ProcessorId>> places = places_to_explore(c);
   std::vector<Explorer> best;
   if (std::ranges::none_of(places, [](const auto& place) { return place.has_value(); })) return best;
   const std::vector<std::uint32_t> ranks = by_least_work(c);
   const Columns columns = if_as_fast(c, Exploring::kPoor);
-  const Case slower = on_platform(c, columns);
-  const AutoSearch assumed(c, H), poor(slower, H);
+  const Case slower = c.with(columns);
+  const AutoSearch poor(slower, H);
   std::vector<ProcessorId> on = c.columns.on;
   for (const auto& place : places) {
     if (!place) continue;
@@ -102,14 +95,14 @@ std::vector<Explorer> explorers(const Case& c, double H) {
 
 }  // namespace
 
-Exploration explore(const Case& c, const Case& steady, double H, double sure, double owed) {
+Exploration explore(const Case& c, const Case& steady, const AutoSearch& assumed, double H, double sure, double owed) {
   if (c.params.timed_work) return {};
-  std::vector<Explorer> candidates = explorers(steady, H);
+  std::vector<Explorer> candidates = explorers(steady, assumed, H);
   if (candidates.empty()) return {};
   const auto least = [&] { return *std::ranges::min_element(candidates, {}, &Explorer::risk); };
 
   const bool by_age = goes_by_age(c);
-  const double now = AutoSearch(steady, H).now();
+  const double now = assumed.now();
   const double payable = AutoRule::kRisk * (by_age ? c.elapsed : H * now) - owed;
   const auto supersteps_until = [&](double risk) {
     if (risk <= payable) return 0.0;
@@ -118,7 +111,7 @@ Exploration explore(const Case& c, const Case& steady, double H, double sure, do
   if (!(supersteps_until(least().risk) < static_cast<double>(c.alpha_next))) return {};  // a later call looks again
 
   const Columns columns = if_as_fast(c, Exploring::kHoped);
-  const Case faster = on_platform(c, columns), steady_faster = on_platform(steady, columns);
+  const Case faster = c.with(columns), steady_faster = steady.with(columns);
   const double later = H + AutoRule::kHope * supersteps_until(least().risk);
   AutoSearch hoped(steady_faster, later);
   hoped.afford(budget_of(c, owed));

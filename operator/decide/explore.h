@@ -22,6 +22,7 @@
 #include <span>
 #include <vector>
 
+#include "operator/decide/auto_search.h"
 #include "operator/decide/strategy.h"
 
 namespace bsp::decide {
@@ -40,7 +41,7 @@ struct Exploration {
   double F = 0;                   // of what is hoped for, s
 };
 
-// `steady`: `c` with the window's mean work. `sure`: what counts as a gain, of a superstep.
-Exploration explore(const Case& c, const Case& steady, double H, double sure, double owed);
+// `steady`: `c` with the window's mean work; `assumed`: a search of it over H. `sure`: what counts as a gain, of a superstep.
+Exploration explore(const Case& c, const Case& steady, const AutoSearch& assumed, double H, double sure, double owed);
 
 }  // namespace bsp::decide

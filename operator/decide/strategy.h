@@ -32,6 +32,14 @@ struct Case {
   const Means* means = &fast_means();
   SuperstepSeconds seconds{};  // as measured in the window
   Judged wave{};               // Cadence's
+
+  // The same case with others of these, which have to outlive it.
+  [[nodiscard]] Case with(const Columns& others) const {
+    return {snapshot, others, metrics, params, alpha, alpha_next, elapsed, owed, means, seconds, wave};
+  }
+  [[nodiscard]] Case with(const Metrics& others) const {
+    return {snapshot, columns, others, params, alpha, alpha_next, elapsed, owed, means, seconds, wave};
+  }
 };
 
 struct Strategy {
