@@ -332,9 +332,8 @@ void Supervisor::discard(const std::string& migration) {
 // In a waiting pod every descendant is criu or a half-restored process.
 void Supervisor::kill_descendants() {
   for (int round = 0; round < 1000; ++round) {
-    bool alive = false;
     const auto all = descendants_of_init();
-    alive = !all;  // or nobody knows
+    bool alive = !all;  // or it can't be known
     for (const ProcessStat& process : all.value_or(std::vector<ProcessStat>())) {
       if (process.pid == warm_) continue;
       ::kill(process.pid, SIGKILL);

@@ -20,6 +20,14 @@ int call_real(const char* name, Arguments... arguments) {
   return function(arguments...);
 }
 
+// A call that returns a new group or communicator.
+template <class Handle>
+int make_by_real(const char* name, MPI_Comm comm, Handle* made) {
+  const int rc = call_real(name, to_real(comm), made);
+  if (rc == MPI_SUCCESS) wrap(made);
+  return rc;
+}
+
 }  // namespace
 
 namespace bsp::shim {
@@ -58,21 +66,15 @@ BSP_EXPORT int MPIX_Comm_ack_failed(MPI_Comm comm, int most, int* acknowledged) 
 }
 BSP_EXPORT int MPIX_Comm_failure_get_acked(MPI_Comm comm, MPI_Group* failed) {
   Call call;
-  const int rc = call_real("PMPIX_Comm_failure_get_acked", to_real(comm), failed);
-  if (rc == MPI_SUCCESS) wrap(failed);
-  return rc;
+  return make_by_real("PMPIX_Comm_failure_get_acked", comm, failed);
 }
 BSP_EXPORT int MPIX_Comm_get_failed(MPI_Comm comm, MPI_Group* failed) {
   Call call;
-  const int rc = call_real("PMPIX_Comm_get_failed", to_real(comm), failed);
-  if (rc == MPI_SUCCESS) wrap(failed);
-  return rc;
+  return make_by_real("PMPIX_Comm_get_failed", comm, failed);
 }
 BSP_EXPORT int MPIX_Comm_shrink(MPI_Comm comm, MPI_Comm* remaining) {
   Call call;
-  const int rc = call_real("PMPIX_Comm_shrink", to_real(comm), remaining);
-  if (rc == MPI_SUCCESS) wrap(remaining);
-  return rc;
+  return make_by_real("PMPIX_Comm_shrink", comm, remaining);
 }
 BSP_EXPORT int MPIX_Comm_agree(MPI_Comm comm, int* flag) {
   Call call;

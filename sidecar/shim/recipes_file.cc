@@ -251,8 +251,8 @@ MPI_Offset told_shared_position(const File& file) {
 void require_shared_pointer(const File& file) {
   if (!file.pointer_lost) return;
   die("epoch %llu: the shared pointer of MPI file %s is lost, because Open MPI has no such pointer here, or another "
-      "implementation "
-      "of it (sharedfp) than before; keep the file on a volume on which the pods of all ranks can lock files",
+      "implementation of it (sharedfp) than before; keep the file on a volume on which the pods of all ranks can lock "
+      "files",
       static_cast<unsigned long long>(state.epoch), file.path.c_str());
 }
 
