@@ -28,25 +28,32 @@ bool set_condition(std::vector<Condition>& conditions, Condition next, Time now)
 
 namespace {
 
+constexpr double kMostQuantity = 9.0e18;
+
 Result<double> quantity(std::string_view text) {
   struct Suffix {
     std::string_view name;
     double factor;
   };
   static constexpr Suffix kSuffixes[] = {{"", 1},
+                                         {"n", 1e-9},
+                                         {"u", 1e-6},
                                          {"m", 1e-3},
                                          {"k", 1e3},
                                          {"M", 1e6},
                                          {"G", 1e9},
                                          {"T", 1e12},
                                          {"P", 1e15},
+                                         {"E", 1e18},
                                          {"Ki", 1024.0},
                                          {"Mi", 1048576.0},
                                          {"Gi", 1073741824.0},
                                          {"Ti", 1099511627776.0},
-                                         {"Pi", 1125899906842624.0}};
+                                         {"Pi", 1125899906842624.0},
+                                         {"Ei", 1152921504606846976.0}};
   double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const char* begin = text.data() + text.starts_with('+');
+  const auto [end, error] = std::from_chars(begin, text.data() + text.size(), number);
   const std::string_view rest(end, text.data() + text.size());
   const auto suffix = std::ranges::find(kSuffixes, rest, &Suffix::name);
   if (error != std::errc{} || suffix == std::end(kSuffixes) || !std::isfinite(number) || number < 0)
@@ -56,11 +63,10 @@ Result<double> quantity(std::string_view text) {
 }
 
 Result<std::uint64_t> scaled(std::string_view text, double scale) {
-  BSP_TRY(const double value, quantity(text));
-  // The epsilon keeps 0.29 * 1000 from becoming 291.
-  const double rounded = std::ceil(value * scale * (1 - 1e-12));
-  if (rounded > 9.0e18) return fail(ErrorCode::kInvalid, std::format("\"{}\" is too large", text));
-  return static_cast<std::uint64_t>(rounded);
+  BSP_TRY(const double number, quantity(text));
+  const double value = number * scale;
+  const double epsilon = std::min(value * 1e-12, 1e-3);  // keeps 0.29 * 1000 from becoming 291
+  return static_cast<std::uint64_t>(std::min(kMostQuantity, std::ceil(value - epsilon)));
 }
 
 }  // namespace

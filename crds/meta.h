@@ -64,7 +64,7 @@ struct Quantity {
   std::string text;
   bool operator==(const Quantity&) const = default;
 };
-// In whole units (bytes for memory), rounded up; kInvalid if the text is no quantity.
+// In whole units (bytes for memory), rounded up, and capped as in Kubernetes (at 9·10¹⁸); kInvalid if the text is no quantity.
 Result<std::uint64_t> quantity_value(std::string_view text);
 // In thousandths ("250m" -> 250, "0.25" -> 250): CPU.
 Result<std::uint64_t> quantity_milli(std::string_view text);

@@ -319,6 +319,21 @@ TEST(Manifest, AliasesCannotExplode) {
   EXPECT_NE(error_of(yaml).find("more than 20000 values"), std::string::npos);
 }
 
+// Every form of k8s.io/apimachinery/pkg/api/resource, whose numbers are capped, too.
+TEST(Quantity, IsReadAsKubernetesReadsIt) {
+  const auto value = [](const char* text) { return quantity_value(text).value_or(0); };
+  EXPECT_EQ(value("1e3"), 1000u);
+  EXPECT_EQ(value("2E3"), 2000u);
+  EXPECT_EQ(value("+1.5Gi"), 3ull << 29);
+  EXPECT_EQ(value("2E"), 2'000'000'000'000'000'000u);
+  EXPECT_EQ(value("1Ei"), 1ull << 60);
+  EXPECT_EQ(value("100n"), 1u) << "rounded up";
+  EXPECT_EQ(quantity_milli("2500u"), 3u);
+  for (const char* most : {"9Ei", "8000Pi", "1e300"}) EXPECT_EQ(value(most), 9'000'000'000'000'000'000u) << most;
+  for (const char* wrong : {"", "+", "++1", "+-1", "-1", "1 Gi", "1kB", "1ei", "inf", "nan", "0x10", "1e400"})
+    EXPECT_FALSE(quantity_value(wrong)) << wrong;
+}
+
 TEST(RankMigration, HasOneTarget) {
   RankMigrationSpec spec;
   spec.job = "a";

@@ -222,8 +222,8 @@ TEST(Capacity, OfImpossibleRequestsIsMoreThanAnyNodeHas) {
   json spec;
   for (const char* list : {"containers", "initContainers"})
     for (int i = 0; i < 5000; ++i)
-      spec[list].push_back({{"restartPolicy", "Always"}, {"resources", asks("7P", "7000Pi")}});
-  spec["overhead"] = {{"cpu", "7P"}, {"memory", "7000Pi"}};
+      spec[list].push_back({{"restartPolicy", "Always"}, {"resources", asks("7E", "8000Pi")}});
+  spec["overhead"] = {{"cpu", "7P"}, {"memory", "9Ei"}};
   EXPECT_EQ(requests_of(spec), (Resources{kMostAsked, kMostAsked, 1}));
   EXPECT_EQ(requests_of_rank({{"spec", spec}}, asks("7P", "7000Pi")), (Resources{kMostAsked, kMostAsked, 1}));
   EXPECT_EQ(slots_of({INT64_MAX >> 20, INT64_MAX >> 20, 110}, requests_of(spec)), 0u);
