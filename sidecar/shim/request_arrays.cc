@@ -27,7 +27,7 @@ int settle_all(RequestArray& array, int rc, MPI_Status* statuses) {
     const bool done = early || rc == MPI_SUCCESS || array.real()[i] == pre.request_null ||
                       (array.object(i) != nullptr && array.object(i)->persistent);
     if (statuses != MPI_STATUSES_IGNORE) statuses[i] = status;
-    if (done) array.settle_one(i, status);
+    if (done) array.settle_one(i, status, rc);
   }
   return rc;
 }
@@ -39,28 +39,28 @@ int early_one(const RequestArray& array) {
   return i;
 }
 
-// Request `index` has completed with `status`; returns the status for the program.
-MPI_Status settle(RequestArray& array, int index, MPI_Status status) {
+// Request `index` has completed with `status` in a call that returns `rc`; returns the status for the program.
+MPI_Status settle(RequestArray& array, int index, MPI_Status status, int rc) {
   const bool one = index >= 0 && index < array.count();  // otherwise the array held no active request
   if (one) restore_tag(array.object(index), status);
-  if (one) array.settle_one(index, status);
+  if (one) array.settle_one(index, status, rc);
   return status;
 }
 
-void settle_any(RequestArray& array, int index, const MPI_Status& status, MPI_Status* out) {
-  put(out, settle(array, index, status));
+void settle_any(RequestArray& array, int index, const MPI_Status& status, int rc, MPI_Status* out) {
+  put(out, settle(array, index, status, rc));
 }
 
 // One of several that complete together: MPI_ERROR holds each one's result.
-void settle_some(RequestArray& array, int index, const MPI_Status& status, MPI_Status* statuses, int i) {
-  const MPI_Status seen = settle(array, index, status);
+void settle_some(RequestArray& array, int index, const MPI_Status& status, int rc, MPI_Status* statuses, int i) {
+  const MPI_Status seen = settle(array, index, status, rc);
   if (statuses != MPI_STATUSES_IGNORE) statuses[i] = seen;
 }
 
 int settle_early_any(RequestArray& array, int* index, MPI_Status* status) {
   *index = early_one(array);
   const int rc = array.object(*index)->error;
-  settle_any(array, *index, array.object(*index)->status, status);
+  settle_any(array, *index, array.object(*index)->status, rc, status);
   return rc;
 }
 
@@ -69,7 +69,7 @@ int settle_early_some(RequestArray& array, int* outcount, int* indices, MPI_Stat
   for (int i = 0; i < array.count(); ++i) {
     if (!array.completed(i)) continue;
     indices[*outcount] = i;
-    settle_some(array, i, array.object(i)->status, statuses, *outcount);
+    settle_some(array, i, array.object(i)->status, MPI_SUCCESS, statuses, *outcount);
     ++*outcount;
   }
   return MPI_SUCCESS;
@@ -85,7 +85,7 @@ int some_of(SomeCall call_real, RequestArray& array, int* outcount, int* indices
     if (array.any_withheld()) *outcount = 0;
     return rc;
   }
-  for (int i = 0; i < *outcount; ++i) settle_some(array, indices[i], array.statuses()[i], statuses, i);
+  for (int i = 0; i < *outcount; ++i) settle_some(array, indices[i], array.statuses()[i], rc, statuses, i);
   return rc;
 }
 
@@ -97,7 +97,7 @@ int test_any(RequestArray& array, int* index, int* flag, MPI_Status* status) {
   MPI_Status own = empty_status();
   const int rc = real.Testany(array.count(), array.real(), index, flag, &own);
   if (*index == MPI_UNDEFINED && array.any_withheld()) *flag = 0;
-  if (*flag) settle_any(array, *index, own, status);
+  if (*flag) settle_any(array, *index, own, rc, status);
   return rc;
 }
 
@@ -144,7 +144,7 @@ int MPI_Waitany(int count, MPI_Request array_of_requests[], int* index, MPI_Stat
   if (array.any_completed()) return settle_early_any(array, index, status);
   MPI_Status own = empty_status();
   const int rc = real.Waitany(count, array.real(), index, &own);
-  settle_any(array, *index, own, status);
+  settle_any(array, *index, own, rc, status);
   return rc;
 }
 

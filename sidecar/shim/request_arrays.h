@@ -11,9 +11,9 @@ inline Request* object_of_request(MPI_Request handle) {
   return is_ours(handle) ? reinterpret_cast<Request*>(handle) : nullptr;
 }
 
-// The call returns `status` of `request` to the program: counts it and, unless it is persistent, destroys it and sets
-// *slot to MPI_REQUEST_NULL.
-void settle(MPI_Request* slot, Request* request, const MPI_Status& status);
+// The call returns `status` and `error` of `request` to the program: counts it and, unless it is persistent, destroys
+// it and sets *slot to MPI_REQUEST_NULL.
+void settle(MPI_Request* slot, Request* request, const MPI_Status& status, int error);
 
 class RequestArray {
  public:
@@ -54,15 +54,15 @@ class RequestArray {
     return r != nullptr && r->completed;
   }
 
-  // Request i has completed with `status`; takes over the real handle as MPI left it.
-  void settle_one(int i, const MPI_Status& status) {
+  // Request i has completed with `status` in a call that returns `rc`; takes over the real handle as MPI left it.
+  void settle_one(int i, const MPI_Status& status, int rc) {
     Request* r = object(i);
     if (r == nullptr) {
       handles_[i] = real_[i];
       return;
     }
     if (!r->completed) r->real = real_[i];
-    settle(&handles_[i], r, status);
+    settle(&handles_[i], r, status, rc == MPI_ERR_IN_STATUS ? status.MPI_ERROR : rc);
   }
 
  private:

@@ -2,7 +2,9 @@
 
 #include <mutex>
 #include <new>
+#include <utility>
 
+#include "sidecar/shim/attributes.h"
 #include "sidecar/shim/counters.h"
 #include "sidecar/shim/request_arrays.h"
 
@@ -52,13 +54,15 @@ void destroy(Request* request) {
   free_head = request;
 }
 
-// The real request has completed with `status`: counts it, once.
-void count_completion(Request& request, const MPI_Status& status) {
+// The real request has completed with `status` and `error`: counts it, once.
+void count_completion(Request& request, const MPI_Status& status, int error) {
   if (request.kind == RequestKind::kReceive || request.kind == RequestKind::kSendReceive)
     received(request.peers, status);
-  if (request.makes_comm != nullptr) {
-    describe(*request.makes_comm);
-    request.makes_comm = nullptr;
+  if (Comm* made = std::exchange(request.makes_comm, nullptr); made != nullptr && error == MPI_SUCCESS) {
+    describe(*made);
+  } else if (made != nullptr) {  // there is no communicator: its real handle points at nothing
+    delete_attributes(reinterpret_cast<MPI_Comm>(made));
+    comms.destroy(made);
   }
 }
 
@@ -89,14 +93,14 @@ Request* make_persistent(MPI_Request* request, RequestKind kind, const char* wha
   return r;
 }
 
-void settle(MPI_Request* slot, Request* request, const MPI_Status& status) {
+void settle(MPI_Request* slot, Request* request, const MPI_Status& status, int error) {
   if (request->persistent) {
-    if (request->active && !request->completed) count_completion(*request, status);
+    if (request->active && !request->completed) count_completion(*request, status, error);
     request->active = false;
     request->completed = false;
     return;
   }
-  if (!request->completed) count_completion(*request, status);
+  if (!request->completed) count_completion(*request, status, error);
   destroy(request);
   *slot = pre.request_null;
 }
@@ -134,7 +138,7 @@ bool has_completed(Request& request) {
   MPI_Status status{};
   request.error = real.Test(&request.real, &flag, &status);
   if (!flag) return false;
-  count_completion(request, status);
+  count_completion(request, status, request.error);
   request.completed = true;
   request.status = status;
   request.types.reset();
@@ -181,7 +185,7 @@ int complete(MPI_Request* slot, Request* r, int* flag, MPI_Status* status, RealC
   }
   restore_tag(r, own);
   put(status, own);
-  settle(slot, r, own);
+  settle(slot, r, own, rc);
   return rc;
 }
 
