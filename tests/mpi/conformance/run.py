@@ -95,7 +95,7 @@ def main():
     parser.add_argument("suite", type=pathlib.Path)
     parser.add_argument("folders", nargs="+")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--limit", type=int, default=60, help="seconds of a test; more on a busy machine")
+    parser.add_argument("--limit", type=int, default=180, help="seconds of a test; the default is the suite's own")
     parser.add_argument("--edge", help="a call of names::kEdgeCalls")
     parser.add_argument("--only", default="", help="a regular expression for a test's name")
     parser.add_argument("--json", type=pathlib.Path, help="every report, a line each")
