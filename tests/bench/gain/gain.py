@@ -6,11 +6,15 @@
     iii HEURISTIC     with moves
     best              without rescheduling, but started on the fastest processors (initialMapping: CPU)
 
+--overhead N measures what deciding costs alone: N times i, ii and another i at the same time, on slower pools, so that what else the
+machine does slows all three. The other i against i is the noise.
+
 Times are those of the supersteps, from rank 0's last line, without start-up and the check of the results. Every run of an application
 must end with the same result, bit for bit. Arguments: --rounds N (1), --only APPLICATION, --heuristic NAME (all), --smoke
 (small problems, only to check that the runs work; its results mean nothing), --image NAME.
 """
 import argparse
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -24,6 +28,7 @@ import table  # noqa: E402
 from local_job import TREE, LocalJob  # noqa: E402
 
 POOLS = "slow=2x0.2,fast=4x0.4"
+POOLS_OF_THREE = "slow=2x0.1,fast=4x0.15"
 # Adjustments of the examples: supersteps long enough for a move to pay off; and small problems to check that everything works.
 SIZES = {
     "lattice-boltzmann": ({"--supersteps": 60, "--substeps": 24}, {"--supersteps": 40, "--substeps": 4}),
@@ -31,13 +36,16 @@ SIZES = {
     "lu": ({}, {"--order": 1000, "--block": 25}),
     "fractal": ({}, {"--width": 512}),
 }
+OVERHEAD_SIZES = {"lattice-boltzmann": {"--supersteps": 20, "--substeps": 24}}
 
 
-def run(application, number, arguments, **how):
+def run(application, number, arguments, pools=POOLS, **how):
     size = SIZES[application][1 if arguments.smoke else 0]
+    if arguments.overhead and not arguments.smoke:
+        size = OVERHEAD_SIZES.get(application, size)
     text = table.enlarged((TREE / "examples" / f"{application}.yaml").read_text(), size)
     samples, first_wave, began = [], None, time.monotonic()
-    with LocalJob(f"gain-{number}", [], manifest=table.manifest(text, image=arguments.image, **how), pools=POOLS) as job:
+    with LocalJob(f"gain-{number}", [], manifest=table.manifest(text, image=arguments.image, **how), pools=pools) as job:
         while not job.ended():
             status = job.job()
             done = status.get("superstep", 0)
@@ -70,6 +78,12 @@ def plan(heuristics):
     yield "i", {"mode": "Off"}
 
 
+def check_results(application, runs):
+    results = {one["result"] for of in runs.values() for one in of}
+    if len(results) != 1:
+        raise RuntimeError(f"{application}: its runs end with different results: {', '.join(sorted(results))}")
+
+
 def measure(application, arguments):
     runs, number = {}, 0
     for _ in range(arguments.rounds):
@@ -78,9 +92,23 @@ def measure(application, arguments):
             found = run(application, number, arguments, **how)
             runs.setdefault(name, []).append(found)
             print(f"    {application} {name}: {found['seconds']:.2f} s, {found['moves']} moves", file=sys.stderr, flush=True)
-    results = {one["result"] for of in runs.values() for one in of}
-    if len(results) != 1:
-        raise RuntimeError(f"{application}: its runs end with different results: {', '.join(sorted(results))}")
+    check_results(application, runs)
+    return runs
+
+
+def measure_overhead(application, arguments):
+    heuristic, = arguments.heuristic
+    three = [("i", {"mode": "Off"}), ("ii", {"mode": "Advise", "heuristic": heuristic}), ("other i", {"mode": "Off"})]
+    runs = {name: [] for name, _ in three}
+    for turn in range(arguments.overhead):
+        first = turn % 3
+        order = three[first:] + three[:first]  # who starts first
+        with concurrent.futures.ThreadPoolExecutor(len(order)) as pool:
+            found = [pool.submit(run, application, number, arguments, POOLS_OF_THREE, **how) for number, (_, how) in enumerate(order)]
+            for (name, _), future in zip(order, found):
+                runs[name].append(future.result())
+        print(f"    {application}: " + ", ".join(f"{name} {of[-1]['seconds']:.2f} s" for name, of in runs.items()), file=sys.stderr, flush=True)
+    check_results(application, runs)
     return runs
 
 
@@ -90,22 +118,25 @@ def main():
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--only", action="append", choices=list(SIZES))
     parser.add_argument("--heuristic", action="append", choices=known)
+    parser.add_argument("--overhead", type=int, default=0)
     parser.add_argument("--smoke", action="store_true")
     parser.add_argument("--image", help="of the applications, instead of localhost/bsp-apps:dev")
     arguments = parser.parse_args()
-    arguments.heuristic = arguments.heuristic or known
+    arguments.heuristic = arguments.heuristic or (["Auto"] if arguments.overhead else known)
+    if arguments.overhead and len(arguments.heuristic) > 1:
+        parser.error("--overhead takes one --heuristic")
     load = os.getloadavg()[0]
     if load > 0.5:
         print(f"The load of this machine is {load:.1f} before the first run: its results will be noise.")
     results, failed = {"pools": POOLS, "load_before": load, "smoke": arguments.smoke}, False
     for application in arguments.only or SIZES:
         try:
-            results[application] = measure(application, arguments)
+            results[application] = (measure_overhead if arguments.overhead else measure)(application, arguments)
         except (RuntimeError, AssertionError) as error:  # the other applications' results are still useful
             print(f"{application}: not measured: {error}", flush=True)
             failed = True
             continue
-        print("\n".join(table.table(application, results[application])), flush=True)
+        print("\n".join((table.overhead if arguments.overhead else table.table)(application, results[application])), flush=True)
     if file := os.environ.get("BSP_BENCH_JSON"):
         pathlib.Path(file).write_text(json.dumps(results, indent=1) + "\n")
     return 1 if failed else 0

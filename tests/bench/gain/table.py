@@ -1,4 +1,5 @@
 """The arithmetic of ./dev bench gain: evaluates the runs of one application. No clock and no jobs here."""
+import math
 import re
 
 # Gain 1 - iii/i and overhead ii/i - 1, %, where the papers' processes moved (sim/reproduce/published): Lattice Boltzmann 25 processes, 2000
@@ -51,6 +52,14 @@ def median(values):
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
+def interval(values):
+    """The 95 % confidence interval of the median, by the sign test; with less than six values all of them."""
+    ordered, outside = sorted(values), 0
+    while 2 * sum(math.comb(len(ordered), k) for k in range(outside + 2)) <= 0.05 * 2 ** len(ordered):
+        outside += 1
+    return ordered[outside], ordered[-1 - outside]
+
+
 def seconds_from(samples, superstep):
     """Time from the end of a superstep to the last one, from [(seconds, supersteps completed)]; None if the superstep is missing."""
     begins = [seconds for seconds, done in samples if done >= superstep]
@@ -95,4 +104,15 @@ def table(application, runs):
     gain, overhead = PUBLISHED[application]
     lines.append(f"  published          gain {gain} % (iii against i: {-gain:+.1f} %), overhead "
                  + ("not printed" if overhead is None else f"{overhead:+.1f} %"))
+    return lines
+
+
+def overhead(application, runs):
+    """Lines for runs {"i", "ii", "other i"} of which the n-th of each ran at the same time."""
+    i, ii, other = ([run["seconds"] for run in runs[name]] for name in ("i", "ii", "other i"))
+    lines = [f"{application}: {len(i)} runs of each at the same time, of {median(i):.2f} s"]
+    # ii is compared with both, as neither is better.
+    for name, changes in (("ii against i", [2 * b / (a + c) - 1 for a, b, c in zip(i, ii, other)]),
+                          ("i against i", [c / a - 1 for a, c in zip(i, other)])):
+        lines.append(f"  {name:<14} {percent(median(changes)):>8} [{' … '.join(map(percent, interval(changes)))}]")
     return lines

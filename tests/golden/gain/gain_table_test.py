@@ -68,6 +68,19 @@ lu: noise 5.0 % (2 runs of i: 20.00 .. 21.00 s)
   iii Top              12.30 s    12.30 ..  12.30    -40.0 %    +23.0 %       +10.0 %  2
   published          gain 12.1 % (iii against i: -12.1 %), overhead +12.7 %""")
 
+    def test_intervals_of_a_median(self):
+        self.assertEqual(table.interval([3, 1, 2]), (1, 3))
+        self.assertEqual(table.interval([6, 1, 2, 3, 5, 4]), (1, 6), "1 of 32 chances is outside")
+        self.assertEqual(table.interval(range(1, 11)), (2, 9), "of ten the second and the ninth")
+
+    def test_an_overhead(self):
+        runs = {"i": [run_of(20.0), run_of(20.2), run_of(20.0)], "ii": [run_of(20.1), run_of(20.2), run_of(20.6)],
+                "other i": [run_of(20.0), run_of(20.2), run_of(20.4)]}
+        self.assertEqual("\n".join(table.overhead("lu", runs)), """\
+lu: 3 runs of each at the same time, of 20.00 s
+  ii against i     +0.5 % [+0.0 % … +2.0 %]
+  i against i      +0.0 % [+0.0 % … +2.0 %]""")
+
     def test_a_round_has_every_scenario(self):
         names = [name for name, _ in gain.plan(["Top", "AutoMig"])]
         self.assertEqual(names, ["i", "best", "ii Top", "iii Top", "ii AutoMig", "iii AutoMig", "i", "i"])
