@@ -128,7 +128,7 @@ def main():
     load = os.getloadavg()[0]
     if load > 0.5:
         print(f"The load of this machine is {load:.1f} before the first run: its results will be noise.")
-    results, failed = {"pools": POOLS, "load_before": load, "smoke": arguments.smoke}, False
+    results, failed = {"pools": POOLS_OF_THREE if arguments.overhead else POOLS, "load_before": load, "smoke": arguments.smoke}, False
     for application in arguments.only or SIZES:
         try:
             results[application] = (measure_overhead if arguments.overhead else measure)(application, arguments)
