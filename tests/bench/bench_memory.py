@@ -12,7 +12,7 @@ import re
 import subprocess
 import tempfile
 
-from pods import BenchJob, write_json
+from pods import BenchJob, processes, write_json
 
 GOALS = {"sidecar": 15, "shim + bsp-init": 6, "operator": 32}  # MiB
 
@@ -28,7 +28,7 @@ def main():
             job.starts()
             job.move()
             job.move()
-            pods = job.processes().values()
+            pods = processes(job).values()
             found = {"sidecar": [pod["sidecar"] for pod in pods], "bsp-init": [pod["app"] for pod in pods],
                      "operator": [job.operator_pid()], "operator's parent": [job.process.pid]}
             now = {name: max(status_mib(p, "VmRSS") for p in pids) for name, pids in found.items()}

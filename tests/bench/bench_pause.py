@@ -16,8 +16,9 @@ import re
 import shutil
 import sys
 import tempfile
+from statistics import median
 
-from pods import BenchJob, median, write_json
+from pods import BenchJob, write_json
 
 GOAL = 2.0
 PARTS = ["gateMs", "closeMs", "dumpMs", "transferMs", "restoreMs", "commitMs", "openMs"]

@@ -2,33 +2,45 @@
 """LAMMPS, Quantum ESPRESSO and GROMACS as Debian ships them, on two ranks: the time of a unit of work under the shim divided by that
 under Open MPI alone, over tcp, in pods of the same kind with the same CPU quotas and the same PMIx server.
 
-    debian_programs.py IMAGE [--seconds N] [--pairs N] [--cpu CORES] [NAME…]
+    debian_programs.py IMAGE [--seconds N] [--pairs N] [NAME…]
 
-A pair is a run with the shim and one without at the same time, so that what else the machine does slows both; which starts first
-alternates. The output is the median over the pairs, with the least and the greatest; the noise is the same of pairs that both run without
-the shim, in turn with the others."""
+A pair of jobs runs in turn, a window of a fifth of a second each, the other being stopped, so that both see the same machine. Its ratio
+is the median over its time, two seconds of each side at once. The output is the median over the pairs with its 95 % interval, since two
+jobs that are the same differ by some per cent for as long as they live. The noise is that of pairs that both run without the shim."""
 import argparse
 import contextlib
 import os
 import pathlib
 import re
 import shutil
+import signal
 import sys
 import tempfile
+import time
+from statistics import median
 
-from pods import LocalJob, median, on_host, program_manifest, write_json
+from paired import interval
+from pods import LocalJob, on_host, processes, program_manifest, wait_for, write_json
+
+WINDOW = 0.2  # seconds that a side runs before it is the other's turn
+SECONDS_OF_RATIO = 2  # of each side
 
 # The shim's own defaults (sidecar/shim/epoch.cc), so that both run the same Open MPI.
 ENVIRONMENT = {"OMPI_MCA_btl": "tcp,self", "OMPI_MCA_pml": "ob1", "OMPI_MCA_osc": "^ucx", "PMIX_MCA_gds": "hash"}
 # Without the shim a program gets from its environment what the shim reads from the epoch's descriptor.
 PLAIN = ["sh", "-c", 'until [ -s /run/bsp/epoch ]; do sleep 0.02; done; export $(grep "^PMIX_" /run/bsp/epoch); unset LD_PRELOAD; exec "$@"',
          "plain"]
+# Its output so far, rank 0's and in order, is /data/output.
+INTO_FILE = ["sh", "-c", 'exec "$@" >>/data/output 2>&1', "into-file"]
 
 
 class Lammps:
-    """A Lennard-Jones melt that stops by itself when its time is up."""
-    def prepare(self, directory, seconds, _image):
-        (directory / "in.lj").write_text(f"""units lj
+    """A Lennard-Jones melt: steps."""
+    COMMAND = ["lmp", "-in", "in.lj", "-log", "none"]
+    UNIT = r"^ +(\d+)(?: +\S+){5} *$"
+
+    def prepare(self, directory, _image):
+        (directory / "in.lj").write_text("""units lj
 atom_style atomic
 lattice fcc 0.8442
 region box block 0 20 0 20 0 20
@@ -41,24 +53,20 @@ pair_coeff 1 1 1.0 1.0 2.5
 neighbor 0.3 bin
 neigh_modify delay 0 every 20 check no
 fix 1 all nve
-timer timeout {int(seconds) // 3600}:{int(seconds) // 60 % 60}:{int(seconds) % 60} every 10
+thermo 1
+thermo_modify flush yes
 run 100000000
 """)
 
-    def command(self):
-        return ["lmp", "-in", "in.lj", "-log", "none"]
-
-    def seconds_each(self, output):
-        time, steps = re.search(r"Loop time of (\S+) on 2 procs for (\d+) steps", output).groups()
-        return float(time) / int(steps)
-
 
 class QuantumEspresso:
-    """Molecular dynamics of silicon, until its time is up: a unit is an iteration towards self-consistency."""
-    def prepare(self, directory, seconds, _image):
-        (directory / "si.in").write_text(f"""&control
-  calculation='md', prefix='si', pseudo_dir='/usr/share/espresso/pseudo', outdir='/data/out', disk_io='none', max_seconds={seconds},
-  nstep=1000000, dt=10.0
+    """Molecular dynamics of silicon: iterations towards self-consistency."""
+    COMMAND = ["pw.x", "-in", "si.in"]
+    UNIT = r"total (cpu) time spent up to now"
+
+    def prepare(self, directory, _image):
+        (directory / "si.in").write_text("""&control
+  calculation='md', prefix='si', pseudo_dir='/usr/share/espresso/pseudo', outdir='/data/out', disk_io='none', nstep=1000000, dt=10.0
 /
 &system
   ibrav=2, celldm(1)=10.20, nat=2, ntyp=1, ecutwfc=30.0, nosym=.true.
@@ -77,22 +85,17 @@ K_POINTS automatic
  2 2 2 1 1 1
 """)
 
-    def command(self):
-        return ["pw.x", "-in", "si.in"]
-
-    def seconds_each(self, output):
-        """With its start, a hundredth of the run."""
-        minutes, seconds = re.search(r"^ *PWSCF +:.* CPU +(?:(\d+)m *)?([\d.]+)s WALL", output, re.M).groups()
-        return (60 * int(minutes or 0) + float(seconds)) / output.count("total cpu time spent up to now")
-
 
 class Gromacs:
-    """Water, which stops by itself when its time is up."""
-    def prepare(self, directory, seconds, image):
-        self.hours = seconds / 3600
-        (directory / "water.mdp").write_text("integrator=md\\ndt=0.002\\nnsteps=-1\\nnstlist=20\\ncoulombtype=PME\\nrcoulomb=0.9\\n"
-                                             "rvdw=0.9\\ntcoupl=v-rescale\\ntc-grps=System\\ntau-t=0.5\\nref-t=300\\nnstenergy=1000\\n"
-                                             "nstlog=0\\nconstraints=none\\n".replace("\\n", "\n"))
+    """Water: steps."""
+    COMMAND = ["gmx_mpi", "mdrun", "-s", "topol.tpr", "-ntomp", "1", "-pin", "off", "-noconfout", "-notunepme", "-dlb", "no", "-v",
+               "-stepout", "1"]
+    UNIT = r"\bstep (\d+)"
+
+    def prepare(self, directory, image):
+        (directory / "water.mdp").write_text("integrator=md\ndt=0.002\nnsteps=-1\nnstlist=20\ncoulombtype=PME\nrcoulomb=0.9\n"
+                                             "rvdw=0.9\ntcoupl=v-rescale\ntc-grps=System\ntau-t=0.5\nref-t=300\nnstenergy=1000\n"
+                                             "nstlog=0\nconstraints=none\n")
         (directory / "topol.top").write_text('#include "oplsaa.ff/forcefield.itp"\n#include "oplsaa.ff/spce.itp"\n[ system ]\nwater\n'
                                              "[ molecules ]\nSOL 1728\n")
         done = on_host("podman", "run", "--rm", "--network", "none", "-v", f"{directory}:/data", "-w", "/data", image, "sh", "-c",
@@ -101,76 +104,119 @@ class Gromacs:
         if not (directory / "topol.tpr").exists():
             raise RuntimeError("gmx grompp failed:\n" + done.stderr[-1500:])
 
-    def command(self):
-        return ["gmx_mpi", "mdrun", "-s", "topol.tpr", "-maxh", f"{self.hours:.5f}", "-ntomp", "1", "-pin", "off", "-resethway", "-noconfout",
-                "-notunepme", "-g", "/dev/stdout"]
-
-    def seconds_each(self, output):
-        return 1 / float(re.search(r"^Performance:\s+(\S+)", output, re.M).group(1))
-
 
 PROGRAMS = {"lammps": Lammps, "pw": QuantumEspresso, "gromacs": Gromacs}
 
 
-def seconds_at_once(name, program, directory, options, shims):
-    """Of a unit of work, for jobs that run at the same time, with or without the shim."""
+class Side(LocalJob):
+    """One of two jobs that run in turn, in a copy of `prepared`."""
+
+    def __init__(self, name, prepared, program, options, shim):
+        self.data = pathlib.Path(tempfile.mkdtemp(prefix=f"bsp-bench-{name}-", dir="/tmp"))
+        shutil.copytree(prepared, self.data, dirs_exist_ok=True)
+        self.data.chmod(0o777)
+        self.unit = re.compile(program.UNIT, re.M)
+        command = [*INTO_FILE, *([] if shim else PLAIN), *program.COMMAND]
+        super().__init__(name, [], pools="here=2x1", manifest=program_manifest(self.data, options.image, command, ENVIRONMENT))
+        self.ranks = []  # PIDs of their programs
+        self.active = 0.0  # seconds
+
+    def __exit__(self, *error):
+        self.signal(signal.SIGCONT)
+        super().__exit__(*error)
+        shutil.rmtree(self.data)
+
+    def units(self):
+        file = self.data / "output"
+        text = file.read_text(errors="replace").replace("\r", "\n") if file.exists() else ""
+        found = self.unit.findall(text)
+        return int(found[-1]) if found and found[-1].isdigit() else len(found)
+
+    def starts(self):
+        def working():
+            if self.ended():
+                raise RuntimeError("the job ended early:\n" + self.output.read_text()[-2500:] + (self.data / "output").read_text()[-1500:])
+            return self.units() > 10
+        wait_for("ten units of work", working, 180)
+        self.ranks = [pid for containers in processes(self).values() for pid in descendants(containers["app"])]
+        self.signal(signal.SIGSTOP)
+
+    def signal(self, number):
+        for pid in self.ranks:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    def works(self, seconds):
+        began = time.monotonic()
+        self.signal(signal.SIGCONT)
+        time.sleep(seconds)
+        self.signal(signal.SIGSTOP)
+        self.active += time.monotonic() - began
+
+
+def descendants(pid):
+    children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(child) for child in children] + [of for child in children for of in descendants(child)]
+
+
+def ratio_of(name, program, prepared, options, shims):
+    """Seconds of a unit of work of the first side divided by those of the second."""
+    ratios = []
     with contextlib.ExitStack() as stack:
-        jobs = []
+        sides = []
         for number, shim in enumerate(shims):
-            data = shutil.copytree(directory, stack.enter_context(tempfile.TemporaryDirectory(prefix=f"bsp-bench-{name}-", dir="/tmp")),
-                                   dirs_exist_ok=True)
-            os.chmod(data, 0o777)
-            command = program.command() if shim else [*PLAIN, *program.command()]
-            jobs.append(stack.enter_context(LocalJob(f"bench-{name}-{number}", [], pools=f"here=2x{options.cpu}",
-                                                     manifest=program_manifest(data, options.image, command, ENVIRONMENT))))
-        outputs = [job.wait(options.seconds * 4 + 300)[1] for job in jobs]
-    for shim, printed in zip(shims, outputs):
-        try:
-            yield program.seconds_each(printed)
-        except (AttributeError, ZeroDivisionError) as error:
-            raise RuntimeError(f"{'with' if shim else 'without'} the shim: {error}\n{printed[-2500:]}") from error
+            side = stack.enter_context(Side(f"bench-{name}-{number}", prepared, program, options, shim))
+            side.starts()
+            sides.append(side)
+        for _ in range(max(1, int(options.seconds / SECONDS_OF_RATIO))):
+            before = [(side.units(), side.active) for side in sides]
+            for turn in range(round(SECONDS_OF_RATIO / WINDOW)):
+                for side in sides if turn % 2 else sides[::-1]:
+                    side.works(WINDOW)
+            seconds = [(side.active - active) / max(1, side.units() - units) for side, (units, active) in zip(sides, before)]
+            ratios.append(seconds[0] / seconds[1])
+    return median(ratios)
 
 
 def measure(name, options):
-    """{shim: [seconds, of a unit of work with the shim or without it, and without it at the same time]}."""
-    program = PROGRAMS[name]()
+    """(ratios of pairs with the shim to without it, of pairs without it to without it)."""
+    program, found = PROGRAMS[name](), {True: [], False: []}
     with tempfile.TemporaryDirectory(prefix=f"bsp-bench-{name}-", dir="/tmp") as directory:
-        directory = pathlib.Path(directory)
-        directory.chmod(0o777)
-        program.prepare(directory, options.seconds, options.image)
-        pairs = {True: [], False: []}
+        prepared = pathlib.Path(directory)
+        prepared.chmod(0o777)
+        program.prepare(prepared, options.image)
         for pair in range(options.pairs):
-            for shim in (True, False):
-                order = [shim, False] if pair % 2 else [False, shim]
-                found = list(seconds_at_once(name, program, directory, options, order))
-                pairs[shim].append(found if pair % 2 else found[::-1])
-        return pairs
+            for shim in (True, False):  # which starts first alternates
+                if pair % 2:
+                    found[shim].append(1 / ratio_of(name, program, prepared, options, [False, shim]))
+                else:
+                    found[shim].append(ratio_of(name, program, prepared, options, [shim, False]))
+    return found[True], found[False]
 
 
-def spread(pairs):
-    ratios = [a / b for a, b in pairs]
-    return f"{median(ratios):.3f} ({min(ratios):.3f} … {max(ratios):.3f})"
+def described(found):
+    low, high = interval(found)
+    return f"{median(found):.4f} [{low:.4f} .. {high:.4f}]"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("image")
     parser.add_argument("names", nargs="*", default=list(PROGRAMS))
-    parser.add_argument("--seconds", type=float, default=60, help="of each run")
-    parser.add_argument("--pairs", type=int, default=3)
-    parser.add_argument("--cpu", type=float, default=0.4, help="cores of each of the four ranks")
+    parser.add_argument("--seconds", type=float, default=10, help="of each side of a pair")
+    parser.add_argument("--pairs", type=int, default=9)
     options = parser.parse_args()
     results, failed = {}, False
     for name in options.names:
         try:
-            pairs = measure(name, options)
+            with_shim, noise = measure(name, options)
         except RuntimeError as error:
             print(f"{name}: not measured: {error}", flush=True)
             failed = True
             continue
-        print(f"{name}: with the shim ÷ without {spread(pairs[True])}; without ÷ without {spread(pairs[False])}; load {os.getloadavg()[0]:.1f}",
+        print(f"{name}: with the shim ÷ without {described(with_shim)}; without ÷ without {described(noise)}; load {os.getloadavg()[0]:.1f}",
               flush=True)
-        results[name] = {"seconds_each": {"shim and plain": pairs[True], "plain and plain": pairs[False]}}
+        results[name] = {"with the shim": with_shim, "noise": noise}
     write_json(results)
     return failed
 

@@ -76,14 +76,15 @@ class BenchJob(LocalJob):
         wait_for("the end of the unneeded pod", lambda: set(self.objects("Pod")) == {r["pod"] for r in self.job()["ranks"]}, 120)
         return status
 
-    def processes(self):
-        """{pod: {container: PID of its first process}}."""
-        names = on_host("podman", "ps", "-q", "--filter", f"label=migbsp.io/store={self.store}").stdout.split()
-        found = {}
-        for c in json.loads(on_host("podman", "inspect", *names).stdout or "[]"):
-            pod = c["Config"]["Labels"]["migbsp.io/pod"]
-            found.setdefault(pod, {})[c["Name"].removeprefix("/").split(pod + "-", 1)[1]] = c["State"]["Pid"]
-        return found
+
+def processes(job):
+    """{pod: {container: PID of its first process}}."""
+    names = on_host("podman", "ps", "-q", "--filter", f"label=migbsp.io/store={job.store}").stdout.split()
+    found = {}
+    for c in json.loads(on_host("podman", "inspect", *names).stdout or "[]"):
+        pod = c["Config"]["Labels"]["migbsp.io/pod"]
+        found.setdefault(pod, {})[c["Name"].removeprefix("/").split(pod + "-", 1)[1]] = c["State"]["Pid"]
+    return found
 
 
 def write_json(results):
@@ -91,10 +92,4 @@ def write_json(results):
         pathlib.Path(file).write_text(json.dumps(results, indent=1) + "\n")
 
 
-def median(values):
-    ordered = sorted(values)
-    middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
-
-
-__all__ = ["BenchJob", "LocalJob", "median", "on_host", "wait_for", "write_json"]
+__all__ = ["BenchJob", "LocalJob", "on_host", "processes", "program_manifest", "wait_for", "write_json"]

@@ -1,6 +1,12 @@
 """The arithmetic of ./dev bench gain: evaluates the runs of one application. No clock and no jobs here."""
-import math
+import pathlib
 import re
+import sys
+from statistics import median
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+from paired import interval  # noqa: E402  (tests/bench)
 
 # Gain 1 - iii/i and overhead ii/i - 1, %, where the papers' processes moved (sim/reproduce/published): Lattice Boltzmann 25 processes, 2000
 # supersteps, Top; Smith-Waterman order 25 and LU order 1000 with 25 processes, Percentage; fractal domain 20, 25 processes, AutoMig. alpha 4.
@@ -44,20 +50,6 @@ def verdict(lines):
         if found := re.search(r": OK .*?crc=([0-9a-f]{16}), .*, ([0-9.]+) s$", line):
             return found[1], float(found[2])
     return None, None
-
-
-def median(values):
-    ordered = sorted(values)
-    middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
-
-
-def interval(values):
-    """The 95 % confidence interval of the median, by the sign test; with less than six values all of them."""
-    ordered, outside = sorted(values), 0
-    while 2 * sum(math.comb(len(ordered), k) for k in range(outside + 2)) <= 0.05 * 2 ** len(ordered):
-        outside += 1
-    return ordered[outside], ordered[-1 - outside]
 
 
 def seconds_from(samples, superstep):
