@@ -122,7 +122,7 @@ class Side(LocalJob):
         self.active = 0.0  # seconds
 
     def __exit__(self, *error):
-        self.signal(signal.SIGCONT)
+        self.send(signal.SIGCONT)
         super().__exit__(*error)
         shutil.rmtree(self.data)
 
@@ -139,18 +139,18 @@ class Side(LocalJob):
             return self.units() > 10
         wait_for("ten units of work", working, 180)
         self.ranks = [pid for containers in processes(self).values() for pid in descendants(containers["app"])]
-        self.signal(signal.SIGSTOP)
+        self.send(signal.SIGSTOP)
 
-    def signal(self, number):
+    def send(self, number):
         for pid in self.ranks:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
 
     def works(self, seconds):
         began = time.monotonic()
-        self.signal(signal.SIGCONT)
+        self.send(signal.SIGCONT)
         time.sleep(seconds)
-        self.signal(signal.SIGSTOP)
+        self.send(signal.SIGSTOP)
         self.active += time.monotonic() - began
 
 
@@ -210,7 +210,7 @@ def main():
     for name in options.names:
         try:
             with_shim, noise = measure(name, options)
-        except RuntimeError as error:
+        except (RuntimeError, AssertionError) as error:
             print(f"{name}: not measured: {error}", flush=True)
             failed = True
             continue
