@@ -7,6 +7,7 @@
 #include "sidecar/shim/counters.h"
 #include "sidecar/shim/recipes.h"
 #include "sidecar/shim/requests.h"
+#include "sidecar/shim/wrappers.h"
 
 namespace bsp::shim {
 
@@ -128,6 +129,42 @@ int MPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm, MPI
   Call call;
   return idup(comm, newcomm, request, "MPI_Comm_idup_with_info",
               [&](MPI_Comm* made) { return real.Comm_idup_with_info(to_real(comm), to_real(info), made, request); });
+}
+
+// Open MPI 5.0 exchanges the edges on the communicator under the tags -50 and -51 and receives them from any source. Its
+// own nonblocking collectives count down through these tags: once some six communicators have been made of a
+// communicator, a rank may take another's reduction for an edge, and no rank returns (open-mpi/ompi#13918). So the
+// edges are exchanged on a communicator that nothing else uses.
+int MPI_Dist_graph_create(MPI_Comm comm_old, int n, const int nodes[], const int degrees[], const int targets[],
+                          const int weights[], MPI_Info info, int reorder, MPI_Comm* newcomm) {
+  Call call;
+  const MPI_Comm of = to_real(comm_old);
+  const auto create = [&](MPI_Comm from) {
+    return real.Dist_graph_create(from, n, nodes, degrees, targets, weights, to_real(info), reordering(reorder),
+                                  newcomm);
+  };
+  const Comm* known = comm_of(comm_old);
+  if (known == nullptr || known->inter) return create(of);  // an error
+  MPI_Group group = nullptr;
+  MPI_Comm fresh = nullptr;
+  real.Comm_group(of, &group);
+  int rc = real.Comm_create(of, group, &fresh);
+  real.Group_free(&group);
+  if (rc != MPI_SUCCESS) return rc;
+  // An error is one of the program's communicator.
+  real.Comm_set_errhandler(fresh, pre.errors_return);
+  rc = create(fresh);
+  real.Comm_free(&fresh);
+  if (rc != MPI_SUCCESS) {
+    real.Comm_call_errhandler(of, rc);
+    return rc;
+  }
+  MPI_Errhandler handler = nullptr;
+  real.Comm_get_errhandler(of, &handler);
+  real.Comm_set_errhandler(*newcomm, handler);
+  real.Errhandler_free(&handler);
+  wrap(newcomm);
+  return MPI_SUCCESS;
 }
 
 // In a session Open MPI doesn't set the parent; a program compares it with MPI_COMM_NULL.

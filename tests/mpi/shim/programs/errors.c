@@ -118,6 +118,15 @@ int main(int argc, char** argv) {
     CHECK(handled == MPI_ERR_RANK && handled_on == mine);
     MPI_Comm_call_errhandler(mine, code_added);
     CHECK(handled == class_added);
+    /* A graph that can't be created is an error of its parent, whose handler it inherits otherwise. */
+    MPI_Comm graph;
+    handled = 0;
+    CHECK(MPI_Dist_graph_create(mine, -1, NULL, NULL, NULL, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &graph) != MPI_SUCCESS);
+    CHECK(handled != 0 && handled_on == mine);
+    MPI_Dist_graph_create(mine, 0, NULL, NULL, NULL, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &graph);
+    MPI_Comm_call_errhandler(graph, MPI_ERR_TAG);
+    CHECK(handled == MPI_ERR_TAG && handled_on == graph);
+    MPI_Comm_free(&graph);
 
     for (int i = 0; i < 300;
          ++i) { /* handlers created and freed repeatedly; the communicator's duplicate has its own */
