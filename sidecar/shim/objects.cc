@@ -151,7 +151,7 @@ int MPI_Dist_graph_create(MPI_Comm comm_old, int n, const int nodes[], const int
   int rc = real.Comm_create(of, group, &fresh);
   real.Group_free(&group);
   if (rc != MPI_SUCCESS) return rc;
-  // An error is one of the program's communicator.
+  // The program's communicator reports errors, not this one.
   real.Comm_set_errhandler(fresh, pre.errors_return);
   rc = create(fresh);
   real.Comm_free(&fresh);

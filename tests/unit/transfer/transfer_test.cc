@@ -33,7 +33,7 @@ class Transfer : public ::testing::Test {
   void SetUp() override {
     char name[] = "/tmp/bsp-transfer-XXXXXX";
     dir_ = ::mkdtemp(name);
-    ::signal(SIGPIPE, SIG_IGN);  // as the supervisor: whoever refuses a file may close it before it is written
+    ::signal(SIGPIPE, SIG_IGN);  // as the supervisor: the relay may close a refused file before it is written
   }
   void TearDown() override { fs::remove_all(dir_); }
 
