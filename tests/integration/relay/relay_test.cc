@@ -28,12 +28,12 @@ using wire::TransferPhase;
 // As criu and bsp-init: sends one file after the other into the source's capture socket.
 class Capture {
  public:
-  explicit Capture(const std::string& run_dir)
-      : client_(transfer::CaptureClient::connect(run_dir + "/images").value()) {}
+  explicit Capture(const std::string& run_dir) : client_(transfer::CaptureClient::connect(run_dir + "/images")) {}
 
-  // Writes `size` bytes; false if the reader has closed the pipe.
+  // Writes `size` bytes; false if the reader has closed the socket or the pipe.
   bool file(std::string_view name, std::size_t size, char fill) {
-    const auto pipe = client_.open_file(name);
+    if (!client_) return false;
+    const auto pipe = client_->open_file(name);
     if (!pipe) return false;
     const std::string block(1 << 20, fill);
     while (size > 0) {
@@ -45,7 +45,7 @@ class Capture {
   }
 
  private:
-  transfer::CaptureClient client_;
+  Result<transfer::CaptureClient> client_;
 };
 
 class Relay : public testing::Test {
@@ -317,6 +317,19 @@ TEST_F(Relay, KilledTargetMakesCriuDetach) {
   source->expect(control::Abandon::kVerb);
   EXPECT_EQ(wait_for(kSource, [](const auto&) { return true; }).transfer.phase, TransferPhase::kDumping)
       << "failed is reported only when criu has detached";
+  source->say(control::DumpFailed::kVerb, {{"migration", "m1"}, {"message", "killed"}});
+  wait_for(kSource, TransferPhase::kFailed);
+}
+
+// The source notices it before criu has opened its first file.
+TEST_F(Relay, KilledTargetBeforeTheDumpMakesCriuDetach) {
+  start({"BSP_FAULTS=transfer.sending=stop:500"}, {"BSP_FAULTS=transfer.receiving=kill"});
+  announce();
+  send();
+  source->expect(control::Dump::kVerb);
+  source->expect(control::Abandon::kVerb);
+  Capture capture(cluster.run_dir(kSource));
+  EXPECT_FALSE(capture.file("pages-1.img", 1 << 20, 'p'));
   source->say(control::DumpFailed::kVerb, {{"migration", "m1"}, {"message", "killed"}});
   wait_for(kSource, TransferPhase::kFailed);
 }
