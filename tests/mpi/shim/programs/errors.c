@@ -127,6 +127,16 @@ int main(int argc, char** argv) {
     MPI_Comm_call_errhandler(graph, MPI_ERR_TAG);
     CHECK(handled == MPI_ERR_TAG && handled_on == graph);
     MPI_Comm_free(&graph);
+    CHECK(class_of(MPI_Dist_graph_create(MPI_COMM_NULL, 0, NULL, NULL, NULL, MPI_UNWEIGHTED, MPI_INFO_NULL, 0,
+                                         &graph)) == MPI_ERR_COMM);
+    if (size == 2) {
+      MPI_Comm inter;
+      MPI_Intercomm_create(MPI_COMM_SELF, 0, MPI_COMM_WORLD, right, 3, &inter);
+      MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
+      CHECK(class_of(MPI_Dist_graph_create(inter, 0, NULL, NULL, NULL, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &graph)) ==
+            MPI_ERR_COMM);
+      MPI_Comm_free(&inter);
+    }
 
     for (int i = 0; i < 300;
          ++i) { /* handlers created and freed repeatedly; the communicator's duplicate has its own */
