@@ -1,10 +1,12 @@
 """Shared by the end-to-end tests: bsp-operator as a user runs it, on the machine itself, in a separate namespace for each test."""
+import atexit
 import contextlib
 import functools
 import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -118,7 +120,8 @@ def wait_for(what, condition, seconds=60, detail=lambda: ""):
 
 
 class LocalJob:
-    """One `bsp-operator local run` in namespace `name`, in the background; removes everything that the test leaves.
+    """One `bsp-operator local run` in namespace `name`, in the background; removes everything that the test leaves: the job when the
+    context ends, the files when Python does, so that tests and benchmarks can read them after the run.
 
     `under`: words before the command, as of env(1) or setpriv(1). `spec`: one more line of the manifest. `stamps`: a program's that
     stamps (stamps.py). `volume`: a directory of this machine, mounted as /data."""
@@ -129,6 +132,7 @@ class LocalJob:
         self.namespace = name
         self.store = pathlib.Path("/run/bsp-operator") / name
         self.directory = tempfile.mkdtemp(prefix=f"bsp-e2e-{name}-", dir="/tmp")
+        atexit.register(shutil.rmtree, self.directory, ignore_errors=True)
         os.chmod(self.directory, 0o755)  # the run may use another uid
         self.output = pathlib.Path(self.directory) / "output.txt"
         self.summary_file = pathlib.Path(self.directory) / "summary.json"
