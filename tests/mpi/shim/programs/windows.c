@@ -1,7 +1,7 @@
 /* Windows of every kind, carried across epochs between accesses and in the middle of them. */
 #include "check.h"
 
-enum { kCells = 64, kPieces = 3 };
+enum { kCells = 64, kPieces = 3, kLarge = 100000 };
 
 static int rank, size, left, right;
 
@@ -202,6 +202,34 @@ static void dynamic(MPI_Win window, int* pieces, const MPI_Aint* lasting, int s)
   edge();
 }
 
+/* More than fits in one message of MPI's, also of a length that isn't a multiple of one. */
+static void large(MPI_Win window, int* cells, int s) {
+  static int out[kLarge], in[kLarge];
+  const int lengths[] = {kLarge, kLarge - 12345};
+  for (int i = 0; i < kLarge; ++i) out[i] = 1000003 * rank + 17 * i + s;
+  for (int l = 0; l < 2; ++l) {
+    const int length = lengths[l];
+    MPI_Win_lock(MPI_LOCK_SHARED, right, l == 0 ? 0 : MPI_MODE_NOCHECK, window);
+    MPI_Put(out, length, MPI_INT, right, 0, length, MPI_INT, window);
+    MPI_Win_unlock(right, window);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, rank, 0, window);
+    for (int i = 0; i < length; ++i) CHECK(cells[i] == 1000003 * left + 17 * i + s);
+    MPI_Win_unlock(rank, window);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, right, 0, window);
+    MPI_Accumulate(out, length, MPI_INT, right, 0, length, MPI_INT, MPI_BXOR, window);
+    MPI_Get(in, length, MPI_INT, right, 0, length, MPI_INT, window);
+    MPI_Win_unlock(right, window);
+    edge();
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, right, 0, window);
+    MPI_Get(in, length, MPI_INT, right, 0, length, MPI_INT, window);
+    MPI_Win_unlock(right, window);
+    for (int i = 0; i < length; ++i) CHECK(in[i] == 0);
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+}
+
 static void errors_of_mpi(void) {
   MPI_Win none = MPI_WIN_NULL;
   int class = -1, flag = -1;
@@ -246,8 +274,8 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   left = (rank + size - 1) % size, right = (rank + 1) % size;
 
-  int memory[kCells] = {0}, *own, *locked, *counted, *alone, *nothing;
-  MPI_Win fenced, allocated, created, moving, part, shared, empty;
+  int memory[kCells] = {0}, *own, *locked, *counted, *alone, *nothing, *long_cells;
+  MPI_Win fenced, allocated, created, moving, part, shared, empty, long_window;
   MPI_Info hints;
   MPI_Comm half, other;
   MPI_Win_create_keyval(MPI_WIN_NULL_COPY_FN, on_remove, &key, &errors);
@@ -258,6 +286,8 @@ int main(int argc, char** argv) {
   dress(fenced);
   MPI_Win_allocate(kCells * sizeof *own, sizeof *own, MPI_INFO_NULL, MPI_COMM_WORLD, &own, &allocated);
   MPI_Win_allocate(sizeof *locked, sizeof *locked, MPI_INFO_NULL, MPI_COMM_WORLD, &locked, &created);
+  MPI_Win_allocate(kLarge * sizeof *long_cells, sizeof *long_cells, MPI_INFO_NULL, MPI_COMM_WORLD, &long_cells,
+                   &long_window);
   MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &moving);
   /* Created by each half in turn, on a communicator that doesn't last. */
   MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &half);
@@ -288,6 +318,7 @@ int main(int argc, char** argv) {
     passive(allocated, s);
     exclusive(created, s);
     dynamic(moving, pieces, lasting, s);
+    if (s % 3 == 1) large(long_window, long_cells, s);
     if (s % 3 == 0) errors_of_mpi();
     fresh_memory();
     is_dressed(fenced, number);
@@ -341,6 +372,7 @@ int main(int argc, char** argv) {
   CHECK(removed == 1 && removed_from == before);
   MPI_Win_free(&allocated);
   MPI_Win_free(&created);
+  MPI_Win_free(&long_window);
   MPI_Win_detach(moving, pieces);
   MPI_Win_free(&moving);
   MPI_Win_free(&part);
