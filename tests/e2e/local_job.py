@@ -234,6 +234,11 @@ class LocalJob:
         children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
         return int(children[0]) if children else None
 
+    def helpers(self):
+        """The process ids of the operator and of the sidecars in this namespace."""
+        running = on_host("podman", "ps", "--filter", f"label=migbsp.io/store={self.store}", "--format", "{{.Pid}} {{.Names}}").stdout
+        return [self.operator_pid(), *(int(pid) for pid, name in map(str.split, running.splitlines()) if name.endswith("sidecar"))]
+
     def leftovers(self):
         """Containers, mounts and files of this namespace that are still there."""
         label = f"label=migbsp.io/store={self.store}"
@@ -241,6 +246,15 @@ class LocalJob:
         mounts = [line for line in on_host("cat", "/proc/self/mountinfo").stdout.splitlines() if f" {self.store}/" in line]
         files = on_host("sh", "-c", f"ls -A {self.store} 2>/dev/null").stdout.split()
         return containers + mounts + files
+
+
+def cpu_seconds(pids):
+    """CPU time that these processes have used, without that of their children; None once one of them has ended."""
+    try:
+        fields = [pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in pids]
+    except OSError:
+        return None
+    return sum(int(of[11]) + int(of[12]) for of in fields) / os.sysconf("SC_CLK_TCK")  # utime, stime
 
 
 def kill(pid):

@@ -7,7 +7,8 @@
     best              without rescheduling, but started on the fastest processors (initialMapping: CPU)
 
 --overhead N measures what deciding costs alone: N times i, ii and another i at the same time, on slower pools, so that what else the
-machine does slows all three. The other i against i is the noise.
+machine does slows all three. The other i against i is the noise. The CPU time of operator and sidecars is hardly subject to it: what ii
+uses beyond i is the most that deciding can cost, even if the program waited for all of it.
 
 Times are those of the supersteps, from rank 0's last line, without start-up and the check of the results. Every run of an application
 must end with the same result, bit for bit. Arguments: --rounds N (1), --only APPLICATION, --heuristic NAME (all), --smoke
@@ -25,7 +26,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1] / "e2e"))
 
 import table  # noqa: E402
-from local_job import TREE, LocalJob  # noqa: E402
+from local_job import TREE, LocalJob, cpu_seconds  # noqa: E402
 
 POOLS = "slow=2x0.2,fast=4x0.4"
 POOLS_OF_THREE = "slow=2x0.1,fast=4x0.15"
@@ -45,6 +46,7 @@ def run(application, number, arguments, pools=POOLS, **how):
         size = OVERHEAD_SIZES.get(application, size)
     text = table.enlarged((TREE / "examples" / f"{application}.yaml").read_text(), size)
     samples, first_wave, began = [], None, time.monotonic()
+    helpers, used = [], []
     with LocalJob(f"gain-{number}", [], manifest=table.manifest(text, image=arguments.image, **how), pools=pools) as job:
         while not job.ended():
             status = job.job()
@@ -53,6 +55,10 @@ def run(application, number, arguments, pools=POOLS, **how):
                 samples.append((time.monotonic() - began, done))
             if first_wave is None and status.get("migrations", {}).get("succeeded", 0) > 0:
                 first_wave = done + 1  # the superstep that includes the pause doesn't measure the new mapping
+            if done > 0 and arguments.overhead:
+                helpers = helpers or job.helpers()
+                if (now := cpu_seconds(helpers)) is not None:
+                    used.append(now)
             time.sleep(0.05)
         code, output = job.wait()
         if code != 0:
@@ -63,7 +69,8 @@ def run(application, number, arguments, pools=POOLS, **how):
         raise RuntimeError(f"{application} {how} printed no result:\n" + "\n".join(summary["rank0_output"][-20:]))
     moved = [m["phase"] == "Succeeded" for m in summary["migrations"]]
     return {"seconds": seconds, "result": result, "makespan_s": summary["makespan_s"], "moves": sum(moved),
-            "undone": len(moved) - sum(moved), "waves": summary["waves"], "first_wave": first_wave, "samples": samples}
+            "undone": len(moved) - sum(moved), "waves": summary["waves"], "first_wave": first_wave, "samples": samples,
+            "helpers": len(helpers), "helpers_cpu_s": used[-1] - used[0] if used else None}
 
 
 def plan(heuristics):

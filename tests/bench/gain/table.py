@@ -107,4 +107,10 @@ def overhead(application, runs):
     for name, changes in (("ii against i", [2 * b / (a + c) - 1 for a, b, c in zip(i, ii, other)]),
                           ("i against i", [c / a - 1 for a, c in zip(i, other)])):
         lines.append(f"  {name:<14} {percent(median(changes)):>8} [{' … '.join(map(percent, interval(changes)))}]")
+    used = [[run["helpers_cpu_s"] and run["helpers_cpu_s"] / run["seconds"] for run in runs[name]] for name in ("i", "ii", "other i")]
+    if not any(value is None for of in used for value in of):  # the shortest runs end before it is read
+        more = [b - (a + c) / 2 for a, b, c in zip(*used)]
+        low, high = interval(more)
+        lines.append(f"  CPU time of operator and sidecars ÷ seconds: i {100 * median(used[0]):.2f} %, ii {100 * median(used[1]):.2f} %, "
+                     f"more {100 * median(more):+.2f} % [{100 * low:+.2f} % … {100 * high:+.2f} %]")
     return lines

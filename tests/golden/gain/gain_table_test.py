@@ -74,12 +74,17 @@ lu: noise 5.0 % (2 runs of i: 20.00 .. 21.00 s)
         self.assertEqual(table.interval(range(1, 11)), (2, 9), "of ten the second and the ninth")
 
     def test_an_overhead(self):
-        runs = {"i": [run_of(20.0), run_of(20.2), run_of(20.0)], "ii": [run_of(20.1), run_of(20.2), run_of(20.6)],
-                "other i": [run_of(20.0), run_of(20.2), run_of(20.4)]}
-        self.assertEqual("\n".join(table.overhead("lu", runs)), """\
+        def took(cpu, *seconds):
+            return [{**run_of(one), "helpers_cpu_s": cpu} for one in seconds]
+        runs = {"i": took(0.4, 20.0, 20.2, 20.0), "ii": took(0.5, 20.1, 20.2, 20.6), "other i": took(0.4, 20.0, 20.2, 20.4)}
+        lines = """\
 lu: 3 runs of each at the same time, of 20.00 s
   ii against i     +0.5 % [+0.0 % … +2.0 %]
-  i against i      +0.0 % [+0.0 % … +2.0 %]""")
+  i against i      +0.0 % [+0.0 % … +2.0 %]"""
+        self.assertEqual("\n".join(table.overhead("lu", runs)), lines + """
+  CPU time of operator and sidecars ÷ seconds: i 2.00 %, ii 2.48 %, more +0.49 % [+0.45 % … +0.50 %]""")
+        runs["ii"][1]["helpers_cpu_s"] = None
+        self.assertEqual("\n".join(table.overhead("lu", runs)), lines)
 
     def test_a_round_has_every_scenario(self):
         names = [name for name, _ in gain.plan(["Top", "AutoMig"])]
