@@ -11,7 +11,7 @@ machine does slows all three. The other i against i is the noise. The CPU time o
 uses beyond i is the most that deciding can cost, even if the program waited for all of it.
 
 Times are those of the supersteps, from rank 0's last line, without start-up and the check of the results. Every run of an application
-must end with the same result, bit for bit. Arguments: --rounds N (1), --only APPLICATION, --heuristic NAME (all), --smoke
+must end with the same result, bit for bit. Arguments: --rounds N (1), --only APPLICATION, --heuristic NAME (all), --skip-ii, --smoke
 (small problems, only to check that the runs work; its results mean nothing), --image NAME.
 """
 import argparse
@@ -73,12 +73,13 @@ def run(application, number, arguments, pools=POOLS, **how):
             "helpers": len(helpers), "helpers_cpu_s": used[-1] - used[0] if used else None}
 
 
-def plan(heuristics):
+def plan(heuristics, skip_ii=False):
     """The runs of a round, in order."""
     yield "i", {"mode": "Off"}
     yield "best", {"mode": "Off", "mapping": "CPU"}
     for heuristic in heuristics:
-        yield f"ii {heuristic}", {"mode": "Advise", "heuristic": heuristic}
+        if not skip_ii:
+            yield f"ii {heuristic}", {"mode": "Advise", "heuristic": heuristic}
         yield f"iii {heuristic}", {"mode": "Migrate", "heuristic": heuristic}
         if heuristic == heuristics[len(heuristics) // 2]:
             yield "i", {"mode": "Off"}
@@ -94,7 +95,7 @@ def check_results(application, runs):
 def measure(application, arguments):
     runs, number = {}, 0
     for _ in range(arguments.rounds):
-        for name, how in plan(arguments.heuristic):
+        for name, how in plan(arguments.heuristic, arguments.skip_ii):
             number += 1
             found = run(application, number, arguments, **how)
             runs.setdefault(name, []).append(found)
@@ -125,6 +126,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--only", action="append", choices=list(SIZES))
     parser.add_argument("--heuristic", action="append", choices=known)
+    parser.add_argument("--skip-ii", action="store_true")
     parser.add_argument("--overhead", type=int, default=0)
     parser.add_argument("--smoke", action="store_true")
     parser.add_argument("--image", help="of the applications, instead of localhost/bsp-apps:dev")

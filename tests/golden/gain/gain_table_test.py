@@ -89,6 +89,8 @@ lu: 3 runs of each at the same time, of 20.00 s
     def test_a_round_has_every_scenario(self):
         names = [name for name, _ in gain.plan(["Top", "AutoMig"])]
         self.assertEqual(names, ["i", "best", "ii Top", "iii Top", "ii AutoMig", "iii AutoMig", "i", "i"])
+        names = [name for name, _ in gain.plan(["Top", "AutoMig"], skip_ii=True)]
+        self.assertEqual(names, ["i", "best", "iii Top", "iii AutoMig", "i", "i"])
 
 
 if __name__ == "__main__":
