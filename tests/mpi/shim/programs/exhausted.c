@@ -14,14 +14,29 @@ static int complete(MPI_Request* request, int way) {
   while (!done) {
     done = 1;
     switch (way) {
-      case 0: code = MPI_Wait(request, &status); break;
-      case 1: code = MPI_Test(request, &done, &status); break;
-      case 2: code = MPI_Waitall(1, request, &status); break;
-      case 3: code = MPI_Testall(1, request, &done, &status); break;
-      case 4: code = MPI_Waitany(1, request, &index, &status); break;
-      case 5: code = MPI_Waitsome(1, request, &done, &index, &status); break;
-      case 6: code = MPI_Testsome(1, request, &done, &index, &status); break;
-      default: CHECK(!"a way");
+      case 0:
+        code = MPI_Wait(request, &status);
+        break;
+      case 1:
+        code = MPI_Test(request, &done, &status);
+        break;
+      case 2:
+        code = MPI_Waitall(1, request, &status);
+        break;
+      case 3:
+        code = MPI_Testall(1, request, &done, &status);
+        break;
+      case 4:
+        code = MPI_Waitany(1, request, &index, &status);
+        break;
+      case 5:
+        code = MPI_Waitsome(1, request, &done, &index, &status);
+        break;
+      case 6:
+        code = MPI_Testsome(1, request, &done, &index, &status);
+        break;
+      default:
+        CHECK(!"a way");
     }
     if (code != MPI_SUCCESS) done = 1;
   }
