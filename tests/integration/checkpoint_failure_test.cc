@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <thread>
@@ -272,7 +273,9 @@ TEST_F(BrokenMove, CriuIsKilledDuringTheRestore) {
   ASSERT_TRUE(target.expect(to_string(control::ProgramState::kWaiting)));
   for (int attempt = 0; attempt < 5; ++attempt) {
     target.send(control::Restore::kVerb, {{"migration", "one"}});
-    while (target.find("criu").empty()) {
+    // It may end before it is seen here; then there is nothing to kill.
+    for (const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+         target.find("criu").empty() && std::chrono::steady_clock::now() < until;) {
     }
     for (int i = 0; i < attempt * 200'000; ++i) std::atomic_signal_fence(std::memory_order_seq_cst);
     for (const int pid : target.find("criu")) ::kill(pid, SIGKILL);
