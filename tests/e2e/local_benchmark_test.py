@@ -24,8 +24,7 @@ class Benchmark(unittest.TestCase):
 
     @staticmethod
     def sidecars(run):
-        names = on_host("podman", "ps", "--filter", f"label=migbsp.io/store={run.store}", "--format", "{{.Names}}").stdout
-        return [name for name in names.split() if "sidecar" in name]
+        return [name for name in run.containers("{{.Names}}") if "sidecar" in name]
 
     @staticmethod
     def limit_of(container):

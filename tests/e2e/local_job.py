@@ -236,13 +236,16 @@ class LocalJob:
 
     def helpers(self):
         """The process ids of the operator and of the sidecars in this namespace."""
-        running = on_host("podman", "ps", "--filter", f"label=migbsp.io/store={self.store}", "--format", "{{.Pid}} {{.Names}}").stdout
-        return [self.operator_pid(), *(int(pid) for pid, name in map(str.split, running.splitlines()) if name.endswith("sidecar"))]
+        running = map(str.split, self.containers("{{.Pid}} {{.Names}}"))
+        return [self.operator_pid(), *(int(pid) for pid, name in running if "sidecar" in name)]
+
+    def containers(self, fields, *options):
+        """A line in the given format (podman ps) for each running container of this namespace; with "-a" for the others too."""
+        return on_host("podman", "ps", *options, "--filter", f"label=migbsp.io/store={self.store}", "--format", fields).stdout.splitlines()
 
     def leftovers(self):
         """Containers, mounts and files of this namespace that are still there."""
-        label = f"label=migbsp.io/store={self.store}"
-        containers = on_host("podman", "ps", "-a", "--filter", label, "--format", "{{.Names}}").stdout.split()
+        containers = self.containers("{{.Names}}", "-a")
         mounts = [line for line in on_host("cat", "/proc/self/mountinfo").stdout.splitlines() if f" {self.store}/" in line]
         files = on_host("sh", "-c", f"ls -A {self.store} 2>/dev/null").stdout.split()
         return containers + mounts + files

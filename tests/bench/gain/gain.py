@@ -70,7 +70,7 @@ def run(application, number, arguments, pools=POOLS, **how):
     moved = [m["phase"] == "Succeeded" for m in summary["migrations"]]
     return {"seconds": seconds, "result": result, "makespan_s": summary["makespan_s"], "moves": sum(moved),
             "undone": len(moved) - sum(moved), "waves": summary["waves"], "first_wave": first_wave, "samples": samples,
-            "helpers": len(helpers), "helpers_cpu_s": used[-1] - used[0] if used else None}
+            "helpers_cpu_s": used[-1] - used[0] if used else None}
 
 
 def plan(heuristics, skip_ii=False):
