@@ -12,13 +12,15 @@ uses beyond i is the most that deciding can cost, even if the program waited for
 
 Times are those of the supersteps, from rank 0's last line, without start-up and the check of the results. Every run of an application
 must end with the same result, bit for bit. Arguments: --rounds N (1), --only APPLICATION, --heuristic NAME (all), --skip-ii, --smoke
-(small problems, only to check that the runs work; its results mean nothing), --image NAME.
+(small problems, only to check that the runs work; its results mean nothing), --image NAME, --records DIRECTORY (one file for each run, for
+`bsp-operator advise`: every call, with what was measured before it).
 """
 import argparse
 import concurrent.futures
 import json
 import os
 import pathlib
+import shutil
 import sys
 import time
 
@@ -40,14 +42,15 @@ SIZES = {
 OVERHEAD_SIZES = {"lattice-boltzmann": {"--supersteps": 20, "--substeps": 24}}
 
 
-def run(application, number, arguments, pools=POOLS, **how):
+def run(application, name, number, arguments, pools=POOLS, **how):
     size = SIZES[application][1 if arguments.smoke else 0]
     if arguments.overhead and not arguments.smoke:
         size = OVERHEAD_SIZES.get(application, size)
     text = table.enlarged((TREE / "examples" / f"{application}.yaml").read_text(), size)
     samples, first_wave, began = [], None, time.monotonic()
     helpers, used = [], []
-    with LocalJob(f"gain-{number}", [], manifest=table.manifest(text, image=arguments.image, **how), pools=pools) as job:
+    with LocalJob(f"gain-{number}", [], manifest=table.manifest(text, image=arguments.image, **how), pools=pools,
+                  record=bool(arguments.records)) as job:
         while not job.ended():
             status = job.job()
             done = status.get("superstep", 0)
@@ -64,6 +67,9 @@ def run(application, number, arguments, pools=POOLS, **how):
         if code != 0:
             raise RuntimeError(f"{application} {how} ended with status {code}:\n{output[-3000:]}")
         summary = job.summary()
+        if arguments.records:
+            arguments.records.mkdir(parents=True, exist_ok=True)
+            shutil.copy(job.record_file, arguments.records / f"{application}-{number}-{name.replace(' ', '-')}.jsonl")
     result, seconds = table.verdict(summary["rank0_output"])
     if seconds is None:
         raise RuntimeError(f"{application} {how} printed no result:\n" + "\n".join(summary["rank0_output"][-20:]))
@@ -97,7 +103,7 @@ def measure(application, arguments):
     for _ in range(arguments.rounds):
         for name, how in plan(arguments.heuristic, arguments.skip_ii):
             number += 1
-            found = run(application, number, arguments, **how)
+            found = run(application, name, number, arguments, **how)
             runs.setdefault(name, []).append(found)
             print(f"    {application} {name}: {found['seconds']:.2f} s, {found['moves']} moves", file=sys.stderr, flush=True)
     check_results(application, runs)
@@ -112,7 +118,8 @@ def measure_overhead(application, arguments):
         first = turn % 3
         order = three[first:] + three[:first]  # who starts first
         with concurrent.futures.ThreadPoolExecutor(len(order)) as pool:
-            found = [pool.submit(run, application, number, arguments, POOLS_OF_THREE, **how) for number, (_, how) in enumerate(order)]
+            found = [pool.submit(run, application, name, 3 * turn + number, arguments, POOLS_OF_THREE, **how)
+                     for number, (name, how) in enumerate(order)]
             for (name, _), future in zip(order, found):
                 runs[name].append(future.result())
         print(f"    {application}: " + ", ".join(f"{name} {of[-1]['seconds']:.2f} s" for name, of in runs.items()), file=sys.stderr, flush=True)
@@ -129,6 +136,7 @@ def main():
     parser.add_argument("--skip-ii", action="store_true")
     parser.add_argument("--overhead", type=int, default=0)
     parser.add_argument("--smoke", action="store_true")
+    parser.add_argument("--records", type=pathlib.Path, help="a directory for the record of each run")
     parser.add_argument("--image", help="of the applications, instead of localhost/bsp-apps:dev")
     arguments = parser.parse_args()
     arguments.heuristic = arguments.heuristic or (["Auto"] if arguments.overhead else known)
