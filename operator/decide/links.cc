@@ -17,13 +17,12 @@ std::vector<Crossing> crossings(const MeasuredSuperstep& t, std::span<const SetI
       sum.bytes += row[n];
       sum.most = std::max(sum.most, row[n]);
       sum.seconds = std::max(sum.seconds, t.recv_seconds[i, columns[n]]);
-      ++sum.ranks;
     }
   }
   std::vector<Crossing> found;
   for (std::uint32_t a = 0; a < sets; ++a)
     for (std::uint32_t b = 0; b < sets; ++b) {
-      if (sums[a, b].ranks == 0) continue;
+      if (sums[a, b].most == 0) continue;
       sums[a, b].from = {a}, sums[a, b].to = {b};
       found.push_back(sums[a, b]);
     }
@@ -36,6 +35,7 @@ void LinkSeen::add(const Crossing& crossing, double T) {
   block_.bytes += crossing.bytes, block_.most += crossing.most, block_.seconds += crossing.seconds;
   if (++block_.supersteps < kBlock) return;
   const double pace = block_.seconds / block_.most, rate = block_.bytes / block_.seconds;
+  const bool others = block_.bytes > kSlower * block_.most;
   block_ = {};
   if (!(std::isfinite(pace) && pace > 0 && std::isfinite(rate))) return;
   const bool noise = shared_ && kLess * rate < best_;  // unless it is seen again
@@ -43,7 +43,7 @@ void LinkSeen::add(const Crossing& crossing, double T) {
   last_ = rate;
   quick_ = quick_ > 0 ? std::min(quick_, pace) : pace;
   const double alone = T > 0 ? std::min(quick_, T) : quick_;
-  const bool limits = crossing.ranks > 1 && pace > kSlower * alone;
+  const bool limits = others && pace > kSlower * alone;
   shared_ = shared_ || limits;
   low_ = limits && rate < kLess * best_ ? Low{.blocks = low_.blocks + 1, .best = std::max(low_.best, rate)} : Low{};
   if (low_.blocks < kFallen) return;

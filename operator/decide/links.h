@@ -10,7 +10,8 @@
 //   A      bytes from a to b in a superstep;  t = max_i BT(i,a), s, over the ranks i in b
 //   pace   t ÷ the most bytes that one of them received from a, s/byte. A link that isn't shared has the same pace,
 //          whoever uses it
-//   shared once the pace was kSlower times the quickest that was seen, T included if that was measured
+//   shared once the pace was kSlower times the quickest that was seen, T included if that was measured; and A more than
+//          kSlower times the most of one rank, since a rank is held up by other ranks' bytes at most, and not by its own
 //   C      the highest A/t seen: a shared link is never quicker than what it carries, and may be quicker than was seen. Of a
 //          shared link, what is no more than C ÷ kLess may be noise: it has to be seen in two blocks in a row
 //   less   if the link was a limit, by the pace again, in kFallen blocks in a row, and carried less than kLess · C in each of
@@ -34,7 +35,6 @@ struct Crossing {
   SetId from{}, to{};
   double bytes = 0, most = 0;  // of all ranks in `to`; of the one that received most
   double seconds = 0;          // t
-  std::size_t ranks = 0;       // that received some
 };
 // Of all pairs of different Sets of which something did. `own`: by rank, the Set that it was in.
 std::vector<Crossing> crossings(const MeasuredSuperstep& t, std::span<const SetId> own);
