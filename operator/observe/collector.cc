@@ -1,7 +1,9 @@
 #include "operator/observe/collector.h"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
+#include <numeric>
 
 #include "operator/decide/adaptation.h"
 
@@ -43,6 +45,14 @@ void Collector::add_partners(const wire::RankReport& report) {
   }
 }
 
+double Collector::wait_for_senders(std::size_t i, const wire::SuperstepReport& of_i, std::span<const double> compute,
+                                   double least_edge) const {
+  double latest = 0;
+  for (const decide::Partner& partner : partners(i)) latest = std::max(latest, compute[partner.rank.value]);
+  if (partners(i).empty()) latest = std::ranges::max(compute);
+  return latest - compute[i] - (static_cast<double>(of_i.edge_ns) * 1e-9 - least_edge);
+}
+
 void Collector::skip_to(std::uint64_t superstep) {
   taken_ = std::max(taken_, superstep);
   for (auto& rank : pending_) rank.erase(rank.begin(), rank.upper_bound(taken_));
@@ -67,12 +77,18 @@ std::optional<decide::MeasuredSuperstep> Collector::take() {
   times.superstep = t;
   auto heard_from = std::make_shared<decide::Pattern>(n, sets_);
   std::vector<double> bytes, seconds, rest(n);
-  for (std::size_t i = 0; i < n; ++i) {
-    const wire::SuperstepReport& s = pending_[i].at(t);
+  double least_edge = std::numeric_limits<double>::infinity();
+  for (const auto& rank : pending_) {
+    const wire::SuperstepReport& s = rank.at(t);
     out.instructions.push_back(static_cast<double>(s.instructions));
     out.compute_seconds.push_back(static_cast<double>(s.compute_ns) * 1e-9);
+    least_edge = std::min(least_edge, static_cast<double>(s.edge_ns) * 1e-9);
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    const wire::SuperstepReport& s = pending_[i].at(t);
     rest[i] = static_cast<double>(s.comm_ns + s.edge_ns) * 1e-9;
     times.seconds += (out.compute_seconds[i] + rest[i]) / static_cast<double>(n);
+    const std::size_t row = seconds.size();
     for (std::size_t j = 0; j < sets_; ++j) {
       const std::uint64_t from = j < s.recv_bytes.size() ? s.recv_bytes[j] : 0,
                           ns = j < s.recv_ns.size() ? s.recv_ns[j] : 0;
@@ -82,6 +98,11 @@ std::optional<decide::MeasuredSuperstep> Collector::take() {
       seconds.push_back(static_cast<double>(ns) * 1e-9);
     }
     heard_from->end_row();
+    const double wait = wait_for_senders(i, s, out.compute_seconds, least_edge);
+    const double most = std::max(0.0, static_cast<double>(s.comm_ns) * 1e-9 - wait);
+    const double received = std::accumulate(seconds.begin() + static_cast<std::ptrdiff_t>(row), seconds.end(), 0.0);
+    if (wait > 0 && received > most)
+      for (double& of_set : std::span(seconds).subspan(row)) of_set *= most / received;
   }
   out.recv_bytes = decide::SparseGrid(heard_from, 0, std::move(bytes));
   out.recv_seconds = decide::SparseGrid(heard_from, 0, std::move(seconds));

@@ -6,6 +6,14 @@
 //
 // Reports may be duplicated, late or out of order. A lost one (a record that was overwritten in the ring
 // before it was read) is skipped; the window tolerates that.
+//
+// BT_t(i,j) is what rank i's messages took. The shim estimates it without the wait for a sender that is late now and
+// then (sidecar/shim/measure.h), but can't tell a sender that is always late from a slow link. Here all ranks' computation is
+// known, so the rest of the wait is left out:
+//
+//   wait(i)    = max CT(k) − CT(i) − (edge(i) − min edge),  over the k that i hears from (its partners if they are known, else all):
+//                what a rank waits at the edge, it hasn't waited in a receive
+//   Σ_j BT(i,j) ≤ comm(i) − wait(i)
 #pragma once
 
 #include <algorithm>
@@ -71,6 +79,9 @@ class Collector {
   static constexpr std::size_t kHeld = 131'072, kHeldLeast = 64;
 
   void add_partners(const wire::RankReport& report);
+  // wait(i) in a superstep of which all ranks have reported, s. `compute`: CT by rank, s; `least_edge`: s.
+  [[nodiscard]] double wait_for_senders(std::size_t i, const wire::SuperstepReport& of_i, std::span<const double> compute,
+                                        double least_edge) const;
 
   std::size_t sets_;
   std::size_t held_;                                                     // of one rank

@@ -4,6 +4,7 @@
 #include <rapidcheck.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "operator/observe/collector.h"
@@ -79,10 +80,10 @@ TEST(Collector, FieldsAndUnits) {
   Collector c(2, 3);
   wire::RankReport a = report(0, {7}, 1234), b = report(1, {7});
   a.supersteps[0].recv_bytes = {10, 20};  // trailing zeros are cut
-  a.supersteps[0].recv_ns = {1'000'000'000, 0, 500'000'000};
   b.supersteps[0].edge_ns = 0;
   b.supersteps[0].compute_ns = 4'000'000'000;
   b.supersteps[0].recv_bytes = {1, 2, 3, 4};  // a Set that is none of ours
+  b.supersteps[0].recv_ns = {200'000'000, 0, 100'000'000};
   c.add(a);
   c.add(b);
   const auto s = c.take();
@@ -94,14 +95,53 @@ TEST(Collector, FieldsAndUnits) {
   EXPECT_EQ((s->recv_bytes[0, 1]), 20);
   EXPECT_EQ((s->recv_bytes[0, 2]), 0);
   EXPECT_EQ((s->recv_bytes[1, 2]), 3);
-  EXPECT_DOUBLE_EQ((s->recv_seconds[0, 0]), 1);
-  EXPECT_DOUBLE_EQ((s->recv_seconds[0, 2]), 0.5);
+  EXPECT_DOUBLE_EQ((s->recv_seconds[1, 0]), 0.2);
+  EXPECT_DOUBLE_EQ((s->recv_seconds[1, 2]), 0.1);
   EXPECT_EQ(c.memory_bytes(0), 1234u);
   EXPECT_EQ(c.memory_bytes(1), 0u);
   ASSERT_THAT(c.history(), SizeIs(1));
   const SuperstepTimes& t = c.history().front();
   EXPECT_DOUBLE_EQ(t.seconds, (2.5 + 4.3) / 2);
   EXPECT_DOUBLE_EQ(t.imbalance, 4.3 / 3.3 - 1) << "2.3 s and 4.3 s: the shared phase of 0.3 s counts for both";
+}
+
+// Rank 0 computes for 1 s, `later` for 3 s. Rank 0 then receives `received` s, waits `edge` s at the edge, and the others 0.1 s.
+struct Late {
+  std::uint32_t later = 1;
+  std::vector<double> received{};
+  double edge = 0.1;
+  std::vector<std::uint32_t> partners{};  // of rank 0
+};
+std::vector<double> received_by_rank_0(const Late& late) {
+  const auto ns = [](double seconds) { return static_cast<std::uint64_t>(std::llround(seconds * 1e9)); };
+  Collector c(3, 2);
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    wire::RankReport one = report(i, {1});
+    wire::SuperstepReport& s = one.supersteps[0];
+    s.compute_ns = ns(i == late.later ? 3 : 1), s.comm_ns = 0, s.edge_ns = ns(0.1);
+    if (i == 0) {
+      s.edge_ns = ns(late.edge);
+      for (const double seconds : late.received) s.recv_bytes.push_back(1000), s.recv_ns.push_back(ns(seconds));
+      s.comm_ns = ns(2.2);
+      one.partners = late.partners, one.partner_bytes.assign(late.partners.size(), 1000);
+    }
+    c.add(one);
+  }
+  const auto s = c.take();
+  return {s->recv_seconds[0, 0], s->recv_seconds[0, 1]};
+}
+
+TEST(Collector, AWaitForASenderThatComputesLongerIsNoTransfer) {
+  using testing::DoubleNear;
+  const auto are = [](double first, double second) { return ElementsAre(DoubleNear(first, 1e-6), DoubleNear(second, 1e-6)); };
+  EXPECT_THAT(received_by_rank_0({.received = {2.2}, .partners = {1}}), are(0.2, 0)) << "2 s of 2.2 were the wait";
+  EXPECT_THAT(received_by_rank_0({.received = {2.2}}), are(0.2, 0)) << "nothing is known of who it hears from";
+  EXPECT_THAT(received_by_rank_0({.received = {1.1, 1.1}, .partners = {2, 1}}), are(0.1, 0.1));
+  EXPECT_THAT(received_by_rank_0({.received = {0.2}, .partners = {1}}), are(0.2, 0)) << "the shim has left it out already";
+  EXPECT_THAT(received_by_rank_0({.received = {2.2}, .partners = {2}}), are(2.2, 0)) << "the sender wasn't late";
+  EXPECT_THAT(received_by_rank_0({.received = {2.2}, .edge = 2.1, .partners = {1}}), are(2.2, 0))
+      << "it waited at the edge: what it received, it had received before";
+  EXPECT_THAT(received_by_rank_0({.later = 0, .received = {2.2}, .partners = {1}}), are(2.2, 0));
 }
 
 // As last reported, less what can't be.
