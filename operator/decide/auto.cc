@@ -235,6 +235,7 @@ void plan<Heuristic::kAuto>(const Case& c, std::span<const PmEntry> list, Plan& 
       plan.rules.least_gain = AutoRule::kLeast;
       best = std::move(part);
     }
+  if (pays) search.take_along(best, sure);
   add_stays(steady, list, search, best, pays, worth_it, plan);
   double next = search.next_pays(pays ? best : search.without_moves(), sure);
   if (!pays && c.params.migrates && verdict.measured && !verdict.open)

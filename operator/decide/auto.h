@@ -24,7 +24,8 @@
 // mappings, so that some gain is always seen. A plan has to gain more than kSure standard errors of it, which the spread
 // of the last superstep against the window's mean shows; and never less than kLeast of the superstep. That is why no
 // rank is moved back and forth. And a rank that makes the superstep shorter by less than kSlack of that stays, although moving
-// in the shadow of a longer move costs nothing: so one slow node costs one move.
+// in the shadow of a longer move costs nothing: so one slow node costs one move. But who is so near the longest that noise
+// hides who of them it will be goes along in that shadow, if a faster processor is idle: alone, it would cost a pause later.
 //
 // Structure: where work grows, alternates or wanders from rank to rank, that spread is large, and no noise. What all ranks
 // have in common is taken out of it, and ranks count by their work. If it still hides what the best mapping gains, then the
@@ -65,6 +66,7 @@ struct AutoRule {
   static constexpr double kRisk = 0.009;        // of the job's time so far, for good …
   static constexpr double kShare = 0.5;         // … or of what staying has cost so far
   static constexpr double kSlack = 0.5;         // of what counts as a gain
+  static constexpr double kNear = 2;            // times what counts as a gain
 };
 
 }  // namespace bsp::decide

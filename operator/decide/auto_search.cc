@@ -7,7 +7,9 @@
 #include "operator/decide/auto.h"
 #include "operator/decide/bottleneck.h"
 #include "operator/decide/levels.h"
+#include "operator/decide/links.h"
 #include "operator/decide/pf.h"
+#include "operator/decide/pm.h"
 #include "operator/decide/replay.h"
 #include "operator/decide/settle.h"
 
@@ -83,6 +85,57 @@ Candidate AutoSearch::faster_part_of(const Candidate& whole, std::span<const std
   known_.push_back({price, part.superstep, risk, true});
   if (risk <= affordable(part.superstep)) part.waves = std::move(waves);
   return part;
+}
+
+// The fastest of them, and of these the one that it takes least to go to.
+std::optional<ProcessorId> AutoSearch::faster_idle(RankId i, std::span<const ProcessorId> mapping) const {
+  const Columns& columns = c_.columns;
+  const double enough = columns.available[columns.on[i.value].value] * (1 + Replay::kFaster);
+  std::optional<ProcessorId> best;
+  std::pair<double, double> first;
+  for (std::uint32_t p = 0; p < columns.set.size(); ++p) {
+    const SetId j = columns.set[p];
+    if (columns.slots[p] == 0 || columns.held[p] > 0 || columns.available[p] < enough) continue;
+    if (std::ranges::contains(mapping, ProcessorId{p}) || why_blocked(c_, i, j)) continue;
+    if (columns.special[i.value] != 0 && !c_.snapshot.ranks[i.value].may_go_to({p}, j)) continue;
+    const Platform& platform = c_.snapshot.platform;
+    const double mem =
+        columns.M[i.value] * platform.T[columns.own[i.value].value, j.value] + platform.Mig_row(i)[j.value];
+    const std::pair order(-columns.available[p], mem);
+    if (!best || order < first) best = ProcessorId{p}, first = order;
+  }
+  return best;
+}
+
+void AutoSearch::take_along(Candidate& chosen, double sure) const {
+  if (chosen.waves.after.size() != 1 || !small()) return;
+  std::vector<ProcessorId>& mapping = chosen.waves.after.front();
+  double& pause = chosen.waves.pause.front();
+  const std::vector<double> seconds = processor_seconds(c_.columns, I_, mapping);
+  const auto takes = [&](std::uint32_t i) { return seconds[mapping[i].value]; };
+  const double near = std::max(0.5, 1 - AutoRule::kNear * sure) * std::ranges::max(seconds);
+  std::vector<std::uint32_t> ranks;
+  std::size_t moves = 0;
+  for (std::uint32_t i = 0; i < mapping.size(); ++i) {
+    if (mapping[i] != c_.columns.on[i]) ++moves;
+    if (mapping[i] == c_.columns.on[i] && takes(i) > near) ranks.push_back(i);
+  }
+  std::ranges::sort(ranks, {}, [&](std::uint32_t i) { return std::pair(-takes(i), i); });
+  if (ranks.size() > kTakenAlong) ranks.resize(kTakenAlong);
+  double least = superstep_of(mapping);
+  for (const std::uint32_t i : ranks) {
+    if (c_.params.max_moves > 0 && moves >= c_.params.max_moves) return;
+    const std::optional<ProcessorId> to = faster_idle({i}, mapping);
+    if (!to) continue;
+    const ProcessorId home = std::exchange(mapping[i], *to);
+    const double superstep = superstep_of(mapping);
+    if (superstep > least || pause_of(c_.snapshot, c_.columns, c_.columns.on, mapping) > pause) {
+      mapping[i] = home;
+      continue;
+    }
+    least = superstep;
+    ++moves;
+  }
 }
 
 double AutoSearch::next_pays(const Candidate& chosen, double sure) const {

@@ -45,6 +45,11 @@ class AutoSearch {
   // than kSlack · kLeast. Without waves if there is none, or it can't be paid for yet. `I`: the window's, as Metrics::I_recent.
   Candidate faster_part_of(const Candidate& whole, std::span<const std::vector<double>> I);
 
+  // Who may turn out to be the longest under a mapping of one wave goes along, if that costs nothing: who takes more than
+  // 1 − kNear · sure of the longest Time, but no less than half of it, goes to a processor that is faster (Replay::kFaster) and that
+  // nobody is on or comes to, if neither the pause nor the superstep is longer then.
+  void take_along(Candidate& chosen, double sure) const;
+
   // After how many supersteps a mapping that was found will be worth its price, and can be paid for: infinite if none.
   // `sure`: what counts as a gain on the mapping that is chosen.
   [[nodiscard]] double next_pays(const Candidate& chosen, double sure) const;
@@ -63,6 +68,7 @@ class AutoSearch {
  private:
   static constexpr int kBisections = 12;
   static constexpr double kClose = 0.002;
+  static constexpr std::size_t kTakenAlong = 64;  // ranks that are tried, the longest first
   static constexpr std::size_t kReplayWork = 4'000'000;  // ranks and processors · supersteps, some milliseconds
 
   // A mapping that was found.
@@ -79,6 +85,7 @@ class AutoSearch {
   [[nodiscard]] double comm_with_partners(std::span<const ProcessorId> on) const;
   [[nodiscard]] bool has_slot(std::span<const ProcessorId> mapping, ProcessorId p) const;
   [[nodiscard]] bool small() const;
+  [[nodiscard]] std::optional<ProcessorId> faster_idle(RankId i, std::span<const ProcessorId> mapping) const;
   [[nodiscard]] bool goes_back(std::span<const ProcessorId> mapping) const;
 
   void consider(std::span<const ProcessorId> mapping);
