@@ -110,7 +110,7 @@ std::optional<ProcessorId> AutoSearch::faster_idle(RankId i, std::span<const Pro
 void AutoSearch::take_along(Candidate& chosen, double sure) const {
   if (chosen.waves.after.size() != 1 || !small()) return;
   std::vector<ProcessorId>& mapping = chosen.waves.after.front();
-  double& pause = chosen.waves.pause.front();
+  const double pause = chosen.waves.pause.front();
   const std::vector<double> seconds = processor_seconds(c_.columns, I_, mapping);
   const auto takes = [&](std::uint32_t i) { return seconds[mapping[i].value]; };
   const double near = std::max(0.5, 1 - AutoRule::kNear * sure) * std::ranges::max(seconds);

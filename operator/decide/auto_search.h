@@ -68,7 +68,7 @@ class AutoSearch {
  private:
   static constexpr int kBisections = 12;
   static constexpr double kClose = 0.002;
-  static constexpr std::size_t kTakenAlong = 64;  // ranks that are tried, the longest first
+  static constexpr std::size_t kTakenAlong = 64;         // ranks that are tried, the longest first
   static constexpr std::size_t kReplayWork = 4'000'000;  // ranks and processors · supersteps, some milliseconds
 
   // A mapping that was found.

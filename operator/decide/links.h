@@ -11,7 +11,7 @@
 //   pace   t ÷ the most bytes that one of them received from a, s/byte. A link that isn't shared has the same pace,
 //          whoever uses it
 //   shared once the pace was kSlower times the quickest that was seen, T included if that was measured; and A more than
-//          kSlower times the most of one rank, since a rank is held up by other ranks' bytes at most, and not by its own
+//          kSlower times the most of one rank: sharing slows a rank down by the other ranks' bytes, not by its own
 //   C      the highest A/t seen: a shared link is never quicker than what it carries, and may be quicker than was seen. Of a
 //          shared link, what is no more than C ÷ kLess may be noise: it has to be seen in two blocks in a row
 //   less   if the link was a limit, by the pace again, in kFallen blocks in a row, and carried less than kLess · C in each of

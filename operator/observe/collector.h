@@ -80,8 +80,8 @@ class Collector {
 
   void add_partners(const wire::RankReport& report);
   // wait(i) in a superstep of which all ranks have reported, s. `compute`: CT by rank, s; `least_edge`: s.
-  [[nodiscard]] double wait_for_senders(std::size_t i, const wire::SuperstepReport& of_i, std::span<const double> compute,
-                                        double least_edge) const;
+  [[nodiscard]] double wait_for_senders(std::size_t i, const wire::SuperstepReport& of_i,
+                                        std::span<const double> compute, double least_edge) const;
 
   std::size_t sets_;
   std::size_t held_;                                                     // of one rank

@@ -128,8 +128,7 @@ TEST(LinkSeen, CarriesNoLessWhereLessCrosses) {
   LinkSeen link;
   cross(link, 8, 1e6, kMeasuredT, 2e8, kMeasuredT);
   cross(link, 1, 1e6, kMeasuredT, 2e8, kMeasuredT, 100);
-  for (int t = 0; t < 100; ++t)
-    link.add({.bytes = 1.1e6, .most = 1e6, .seconds = 1e6 * kMeasuredT}, kMeasuredT);
+  for (int t = 0; t < 100; ++t) link.add({.bytes = 1.1e6, .most = 1e6, .seconds = 1e6 * kMeasuredT}, kMeasuredT);
   EXPECT_NEAR(link.capacity(), 2e8, 0.02 * 2e8);
 }
 
@@ -169,8 +168,7 @@ TEST(LinkSeen, WhateverIsReported) {
     for (const double seconds : {0.0, 1e-300, 1e300, infinite, std::nan("")}) {
       LinkSeen link;
       cross(link, 8, 1e6, kMeasuredT, 2e8, kMeasuredT);
-      for (int t = 0; t < 12; ++t)
-        link.add({.bytes = bytes, .most = bytes, .seconds = seconds}, kMeasuredT);
+      for (int t = 0; t < 12; ++t) link.add({.bytes = bytes, .most = bytes, .seconds = seconds}, kMeasuredT);
       EXPECT_TRUE(std::isfinite(link.capacity())) << bytes << " bytes in " << seconds << " s";
       EXPECT_GE(link.capacity(), 0);
     }

@@ -133,11 +133,14 @@ std::vector<double> received_by_rank_0(const Late& late) {
 
 TEST(Collector, AWaitForASenderThatComputesLongerIsNoTransfer) {
   using testing::DoubleNear;
-  const auto are = [](double first, double second) { return ElementsAre(DoubleNear(first, 1e-6), DoubleNear(second, 1e-6)); };
+  const auto are = [](double first, double second) {
+    return ElementsAre(DoubleNear(first, 1e-6), DoubleNear(second, 1e-6));
+  };
   EXPECT_THAT(received_by_rank_0({.received = {2.2}, .partners = {1}}), are(0.2, 0)) << "2 s of 2.2 were the wait";
   EXPECT_THAT(received_by_rank_0({.received = {2.2}}), are(0.2, 0)) << "nothing is known of who it hears from";
   EXPECT_THAT(received_by_rank_0({.received = {1.1, 1.1}, .partners = {2, 1}}), are(0.1, 0.1));
-  EXPECT_THAT(received_by_rank_0({.received = {0.2}, .partners = {1}}), are(0.2, 0)) << "the shim has left it out already";
+  EXPECT_THAT(received_by_rank_0({.received = {0.2}, .partners = {1}}), are(0.2, 0))
+      << "the shim has left it out already";
   EXPECT_THAT(received_by_rank_0({.received = {2.2}, .partners = {2}}), are(2.2, 0)) << "the sender wasn't late";
   EXPECT_THAT(received_by_rank_0({.received = {2.2}, .edge = 2.1, .partners = {1}}), are(2.2, 0))
       << "it waited at the edge: what it received, it had received before";
