@@ -87,16 +87,15 @@ Candidate AutoSearch::faster_part_of(const Candidate& whole, std::span<const std
   return part;
 }
 
-// The fastest of them, and of these the one that it takes least to go to.
-std::optional<ProcessorId> AutoSearch::faster_idle(RankId i, std::span<const ProcessorId> mapping) const {
+// The fastest of them, and of these the one that it takes least to go to. `taken`: by processor.
+std::optional<ProcessorId> AutoSearch::faster_idle(RankId i, const std::vector<bool>& taken) const {
   const Columns& columns = c_.columns;
   const double enough = columns.available[columns.on[i.value].value] * (1 + Replay::kFaster);
   std::optional<ProcessorId> best;
   std::pair<double, double> first;
   for (std::uint32_t p = 0; p < columns.set.size(); ++p) {
     const SetId j = columns.set[p];
-    if (columns.slots[p] == 0 || columns.held[p] > 0 || columns.available[p] < enough) continue;
-    if (std::ranges::contains(mapping, ProcessorId{p}) || why_blocked(c_, i, j)) continue;
+    if (taken[p] || columns.slots[p] == 0 || columns.available[p] < enough || why_blocked(c_, i, j)) continue;
     if (columns.special[i.value] != 0 && !c_.snapshot.ranks[i.value].may_go_to({p}, j)) continue;
     const Platform& platform = c_.snapshot.platform;
     const double mem =
@@ -115,17 +114,22 @@ void AutoSearch::take_along(Candidate& chosen, double sure) const {
   const auto takes = [&](std::uint32_t i) { return seconds[mapping[i].value]; };
   const double near = std::max(0.5, 1 - AutoRule::kNear * sure) * std::ranges::max(seconds);
   std::vector<std::uint32_t> ranks;
+  std::vector<bool> taken(c_.columns.set.size());
   std::size_t moves = 0;
   for (std::uint32_t i = 0; i < mapping.size(); ++i) {
-    if (mapping[i] != c_.columns.on[i]) ++moves;
-    if (mapping[i] == c_.columns.on[i] && takes(i) > near) ranks.push_back(i);
+    const ProcessorId home = c_.columns.on[i];
+    taken[home.value] = taken[mapping[i].value] = true;
+    if (mapping[i] != home)
+      ++moves;
+    else if (takes(i) > near)
+      ranks.push_back(i);
   }
   std::ranges::sort(ranks, {}, [&](std::uint32_t i) { return std::pair(-takes(i), i); });
   if (ranks.size() > kTakenAlong) ranks.resize(kTakenAlong);
   double least = superstep_of(mapping);
   for (const std::uint32_t i : ranks) {
     if (c_.params.max_moves > 0 && moves >= c_.params.max_moves) return;
-    const std::optional<ProcessorId> to = faster_idle({i}, mapping);
+    const std::optional<ProcessorId> to = faster_idle({i}, taken);
     if (!to) continue;
     const ProcessorId home = std::exchange(mapping[i], *to);
     const double superstep = superstep_of(mapping);
@@ -134,6 +138,7 @@ void AutoSearch::take_along(Candidate& chosen, double sure) const {
       continue;
     }
     least = superstep;
+    taken[to->value] = true;
     ++moves;
   }
 }

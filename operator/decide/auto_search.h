@@ -85,7 +85,7 @@ class AutoSearch {
   [[nodiscard]] double comm_with_partners(std::span<const ProcessorId> on) const;
   [[nodiscard]] bool has_slot(std::span<const ProcessorId> mapping, ProcessorId p) const;
   [[nodiscard]] bool small() const;
-  [[nodiscard]] std::optional<ProcessorId> faster_idle(RankId i, std::span<const ProcessorId> mapping) const;
+  [[nodiscard]] std::optional<ProcessorId> faster_idle(RankId i, const std::vector<bool>& taken) const;
   [[nodiscard]] bool goes_back(std::span<const ProcessorId> mapping) const;
 
   void consider(std::span<const ProcessorId> mapping);
