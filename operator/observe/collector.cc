@@ -46,10 +46,9 @@ void Collector::add_partners(const wire::RankReport& report) {
 }
 
 double Collector::wait_for_senders(std::size_t i, const wire::SuperstepReport& of_i, std::span<const double> compute,
-                                   double least_edge) const {
-  double latest = 0;
+                                   double slowest, double least_edge) const {
+  double latest = partners(i).empty() ? slowest : 0;
   for (const decide::Partner& partner : partners(i)) latest = std::max(latest, compute[partner.rank.value]);
-  if (partners(i).empty()) latest = std::ranges::max(compute);
   return latest - compute[i] - (static_cast<double>(of_i.edge_ns) * 1e-9 - least_edge);
 }
 
@@ -84,6 +83,7 @@ std::optional<decide::MeasuredSuperstep> Collector::take() {
     out.compute_seconds.push_back(static_cast<double>(s.compute_ns) * 1e-9);
     least_edge = std::min(least_edge, static_cast<double>(s.edge_ns) * 1e-9);
   }
+  const double slowest = out.compute_seconds.empty() ? 0 : std::ranges::max(out.compute_seconds);
   for (std::size_t i = 0; i < n; ++i) {
     const wire::SuperstepReport& s = pending_[i].at(t);
     rest[i] = static_cast<double>(s.comm_ns + s.edge_ns) * 1e-9;
@@ -98,7 +98,7 @@ std::optional<decide::MeasuredSuperstep> Collector::take() {
       seconds.push_back(static_cast<double>(ns) * 1e-9);
     }
     heard_from->end_row();
-    const double wait = wait_for_senders(i, s, out.compute_seconds, least_edge);
+    const double wait = wait_for_senders(i, s, out.compute_seconds, slowest, least_edge);
     const double most = std::max(0.0, static_cast<double>(s.comm_ns) * 1e-9 - wait);
     const double received = std::accumulate(seconds.begin() + static_cast<std::ptrdiff_t>(row), seconds.end(), 0.0);
     if (wait > 0 && received > most)

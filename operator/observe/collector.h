@@ -79,9 +79,10 @@ class Collector {
   static constexpr std::size_t kHeld = 131'072, kHeldLeast = 64;
 
   void add_partners(const wire::RankReport& report);
-  // wait(i) in a superstep of which all ranks have reported, s. `compute`: CT by rank, s; `least_edge`: s.
+  // wait(i) in a superstep of which all ranks have reported, s. `compute`: CT by rank, `slowest`: the largest of them,
+  // `least_edge`: s.
   [[nodiscard]] double wait_for_senders(std::size_t i, const wire::SuperstepReport& of_i,
-                                        std::span<const double> compute, double least_edge) const;
+                                        std::span<const double> compute, double slowest, double least_edge) const;
 
   std::size_t sets_;
   std::size_t held_;                                                     // of one rank
