@@ -12,6 +12,7 @@
 #include "operator/decide/explore.h"
 #include "operator/decide/links.h"
 #include "operator/decide/pf.h"
+#include "operator/decide/pm.h"
 #include "operator/decide/take_back.h"
 
 namespace bsp::decide {
@@ -31,9 +32,7 @@ Metrics averaged(const Metrics& m) {
 Move move_of_wave(const Case& c, const AutoSearch& search, double H, RankId i, ProcessorId to,
                   std::span<const double> before, std::span<const double> after) {
   const SetId own = c.columns.own[i.value], j = c.columns.set[to.value];
-  const Platform& platform = c.snapshot.platform;
-  const double mem = c.columns.M[i.value] * platform.T[own.value, j.value] + platform.Mig_row(i)[j.value];
-  Move move = move_of(c, {.rank = i, .target = j, .mem = mem}, to);
+  Move move = move_of(c, {.rank = i, .target = j, .mem = Mem(c, i, j)}, to);
   move.t_stay = before[move.from.value] + search.comm_in(i, own);
   move.t_move = after[to.value] + search.comm_in(i, j);
   move.gain_superstep = move.t_stay - move.t_move;

@@ -97,10 +97,7 @@ std::optional<ProcessorId> AutoSearch::faster_idle(RankId i, const std::vector<b
     const SetId j = columns.set[p];
     if (taken[p] || columns.slots[p] == 0 || columns.available[p] < enough || why_blocked(c_, i, j)) continue;
     if (columns.special[i.value] != 0 && !c_.snapshot.ranks[i.value].may_go_to({p}, j)) continue;
-    const Platform& platform = c_.snapshot.platform;
-    const double mem =
-        columns.M[i.value] * platform.T[columns.own[i.value].value, j.value] + platform.Mig_row(i)[j.value];
-    const std::pair order(-columns.available[p], mem);
+    const std::pair order(-columns.available[p], Mem(c_, i, j));
     if (!best || order < first) best = ProcessorId{p}, first = order;
   }
   return best;

@@ -131,9 +131,7 @@ void Together::put(std::uint32_t i, ProcessorId p) {
 
 double Together::mem(std::uint32_t i, ProcessorId to) const {
   if (to == c_.columns.on[i]) return 0;
-  const Platform& platform = c_.snapshot.platform;
-  const SetId j = c_.columns.set[to.value];
-  return c_.columns.M[i] * platform.T[c_.columns.own[i].value, j.value] + platform.Mig_row({i})[j.value];
+  return Mem(c_, {i}, c_.columns.set[to.value]);
 }
 
 bool Together::may_be_on(std::uint32_t i, ProcessorId p) const {

@@ -69,7 +69,7 @@ class Ranking {
             .target = best.set,
             .comp = c_.metrics.P_comp[i.value] * c_.metrics.CTP[i.value] * ISet_[own, j],
             .comm = best.comm,
-            .mem = c_.columns.M[i.value] * c_.snapshot.platform.T[own, j] + c_.snapshot.platform.Mig_row(i)[j],
+            .mem = Mem(c_, i, best.set),
             .pm = best.pm};
   }
 
@@ -100,6 +100,11 @@ Grid<double> iset(const Columns& columns) {
     for (std::size_t j = 0; j < columns.sets; ++j)
       if (count[a] > 0 && count[j] > 0) ISet[a, j] = (sum[j] / count[j]) / (sum[a] / count[a]);
   return ISet;
+}
+
+double Mem(const Case& c, RankId i, SetId j) {
+  const Platform& platform = c.snapshot.platform;
+  return c.columns.M[i.value] * platform.T[c.columns.own[i.value].value, j.value] + platform.Mig_row(i)[j.value];
 }
 
 std::optional<Stay> why_blocked(const Case& c, RankId i, SetId target) {

@@ -27,6 +27,9 @@ struct PmList {
   std::vector<Stay> stays;       // the ranks that are not in it, and why
 };
 
+// Mem(i,j), s.
+double Mem(const Case& c, RankId i, SetId j);
+
 // Why rank i may move nowhere at this call, though it would like to go to `target`: something keeps it where it is, or
 // it has moved just now.
 std::optional<Stay> why_blocked(const Case& c, RankId i, SetId target);

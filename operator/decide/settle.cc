@@ -35,9 +35,7 @@ double Settling::comm_in(std::uint32_t i, SetId j) const {
 
 double Settling::mem(std::uint32_t i, ProcessorId to) const {
   if (to == c_.columns.on[i]) return 0;
-  const Platform& platform = c_.snapshot.platform;
-  const SetId j = set_of(to);
-  return c_.columns.M[i] * platform.T[c_.columns.own[i].value, j.value] + platform.Mig_row({i})[j.value];
+  return Mem(c_, {i}, set_of(to));
 }
 
 bool Settling::may_be_on(std::uint32_t i, ProcessorId p, const Limits& limits) const {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "operator/decide/pm.h"
+
 namespace bsp::decide {
 
 Trial::Trial(const Case& c, Processors& processors, std::span<const double> comm_here, const CommOf& comm_of,
@@ -34,10 +36,7 @@ double Trial::Comm_in(RankId i, SetId j) const {
   return j == c_.columns.own[i.value] ? comm_here_[i.value] : comm_of_(i, j);
 }
 
-double Trial::Mem_to(RankId i, SetId j) const {
-  const Platform& platform = c_.snapshot.platform;
-  return c_.columns.M[i.value] * platform.T[c_.columns.own[i.value].value, j.value] + platform.Mig_row(i)[j.value];
-}
+double Trial::Mem_to(RankId i, SetId j) const { return Mem(c_, i, j); }
 
 void Trial::link(std::uint32_t i, ProcessorId p) {
   next_[i] = first_[p.value];
