@@ -1,6 +1,10 @@
 #include "operator/observe/snapshot.h"
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
 
 #include "operator/decide/auto.h"
 
@@ -80,24 +84,104 @@ decide::Platform make_platform(const std::vector<std::string>& sets, const std::
   return platform;
 }
 
-decide::Snapshot make_snapshot(decide::Platform platform, const std::vector<RankFacts>& ranks) {
-  decide::Snapshot snapshot;
-  snapshot.platform = std::move(platform);
-  const auto& nodes = snapshot.platform.processors;
-  const auto index_of = [&](const std::string& name) {
-    return static_cast<std::uint32_t>(std::ranges::find(nodes, name, &decide::Processor::name) - nodes.begin());
-  };
-  for (const RankFacts& rank : ranks) {
-    decide::Rank out;
-    out.processor = {index_of(rank.node)};
-    for (const std::string& node : rank.left)
-      if (const std::uint32_t left = index_of(node); left < nodes.size()) out.left.push_back({left});
-    out.memory_bytes = rank.memory_bytes;
-    out.last_move = {rank.last_move};
-    out.not_migratable = rank.blocked_reason;
-    out.partners.assign(rank.partners.begin(), rank.partners.end());
-    snapshot.ranks.push_back(std::move(out));
+namespace {
+
+// The slots of nodes as processors.
+class Slots {
+ public:
+  Slots(const std::vector<decide::Processor>& nodes, const std::vector<RankFacts>& ranks) : nodes_(nodes) {
+    for (std::uint32_t n = 0; n < nodes.size(); ++n) index_.emplace(nodes[n].name, n);
+    of_node_.resize(nodes.size());
+    for (const RankFacts& rank : ranks) {
+      const auto n = node(rank.node);
+      on_.push_back(n ? add(*n) : kNowhere);
+    }
+    const std::size_t most = ranks.size();
+    for (std::uint32_t n = 0; n < nodes.size(); ++n) {
+      first_free_.push_back(of_node_[n].size());
+      const std::size_t held = of_node_[n].size() + nodes[n].taken;
+      const std::size_t free = nodes[n].cordoned || nodes[n].slots <= held ? 0 : std::min(nodes[n].slots - held, most);
+      for (std::size_t s = 0; s < free; ++s) add(n);
+    }
+    next_home_ = next_back_ = std::vector<std::size_t>(nodes.size());
+    for (std::size_t i = 0; i < ranks.size(); ++i)
+      if (ranks[i].left.empty() && on_[i] != kNowhere) stays_.insert(on_[i].value);
   }
+
+  [[nodiscard]] ProcessorId of_rank(std::size_t i) const {
+    return on_[i] == kNowhere ? ProcessorId{static_cast<std::uint32_t>(all_.size())} : on_[i];
+  }
+
+  // Every slot of the nodes that a rank has left. The first is one that it had to itself if every rank were where it began; the last,
+  // of a rank that moved in the last wave, a free one to which no other of that wave goes back. If there is none, it is one that is taken.
+  [[nodiscard]] std::vector<ProcessorId> left(const RankFacts& rank, bool moved_last) {
+    std::vector<std::uint32_t> nodes;
+    for (const std::string& name : rank.left)
+      if (const auto n = node(name)) nodes.push_back(*n);
+    if (nodes.empty()) return {};
+    std::vector<ProcessorId> out{home(nodes.front())};
+    const std::optional<ProcessorId> back = moved_last ? std::optional(way_back(nodes.back())) : std::nullopt;
+    for (const std::uint32_t n : nodes) out.insert(out.end(), of_node_[n].begin(), of_node_[n].end());
+    if (back) out.push_back(*back);
+    return out;
+  }
+
+  [[nodiscard]] std::vector<decide::Processor> processors() && { return std::move(all_); }
+
+ private:
+  static constexpr ProcessorId kNowhere{~0u};
+
+  [[nodiscard]] std::optional<std::uint32_t> node(const std::string& name) const {
+    const auto it = index_.find(name);
+    return it == index_.end() ? std::nullopt : std::optional(it->second);
+  }
+  ProcessorId add(std::uint32_t n, std::uint32_t taken = 0) {
+    const ProcessorId id{static_cast<std::uint32_t>(all_.size())};
+    all_.push_back(nodes_[n]);
+    all_.back().slots = 1;
+    all_.back().taken = taken;
+    of_node_[n].push_back(id);
+    return id;
+  }
+  ProcessorId home(std::uint32_t n) {
+    for (std::size_t& next = next_home_[n]; next < of_node_[n].size(); ++next)
+      if (!stays_.contains(of_node_[n][next].value)) return of_node_[n][next++];
+    ++next_home_[n];
+    return add(n, 1);
+  }
+  ProcessorId way_back(std::uint32_t n) {
+    const std::size_t at = first_free_[n] + next_back_[n]++;
+    return at < of_node_[n].size() ? of_node_[n][at] : add(n, 1);
+  }
+
+  const std::vector<decide::Processor>& nodes_;
+  std::unordered_map<std::string_view, std::uint32_t> index_;
+  std::vector<decide::Processor> all_;
+  std::vector<std::vector<ProcessorId>> of_node_;                // those that ranks are on, free ones, others
+  std::vector<std::size_t> first_free_, next_home_, next_back_;  // by node
+  std::vector<ProcessorId> on_;                                  // by rank
+  std::unordered_set<std::uint32_t> stays_;                      // slots of ranks that never moved
+};
+
+}  // namespace
+
+decide::Snapshot make_snapshot(decide::Platform nodes, const std::vector<RankFacts>& ranks) {
+  const std::vector<decide::Processor> of_nodes = std::exchange(nodes.processors, {});
+  Slots slots(of_nodes, ranks);
+  std::uint64_t last_move = 0;
+  for (const RankFacts& rank : ranks) last_move = std::max(last_move, rank.last_move);
+  decide::Snapshot snapshot;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const RankFacts& rank = ranks[i];
+    snapshot.ranks.push_back({.memory_bytes = rank.memory_bytes,
+                              .last_move = {rank.last_move},
+                              .left = slots.left(rank, rank.last_move > 0 && rank.last_move == last_move),
+                              .not_migratable = rank.blocked_reason,
+                              .partners = {rank.partners.begin(), rank.partners.end()}});
+  }
+  for (std::size_t i = 0; i < ranks.size(); ++i) snapshot.ranks[i].processor = slots.of_rank(i);
+  snapshot.platform = std::move(nodes);
+  snapshot.platform.processors = std::move(slots).processors();
   return snapshot;
 }
 

@@ -114,6 +114,7 @@ struct LoopShape {
   std::uint64_t least_steps = 200, most_steps = 1000;  // supersteps of the run
   double least_share = 0.005, most_share = 0.05;       // of a superstep, that a message takes, approximately
   bool shared = false;                                 // links between Sets carry one to three ranks at their full pace
+  bool crowded = true;  // in a quarter of the platforms two ranks share a node's speed; an operator's slots never do
 };
 
 inline LoopJob random_loop_job(std::mt19937_64& random, const LoopShape& shape) {
@@ -126,7 +127,8 @@ inline LoopJob random_loop_job(std::mt19937_64& random, const LoopShape& shape) 
   const auto ranks = static_cast<std::uint32_t>(whole(shape.least_ranks, shape.most_ranks));
   const auto sets = static_cast<std::uint32_t>(whole(2, 5));
   const auto slots = static_cast<std::uint32_t>(std::max(ranks + 1.0, ranks / (1 - shape.spare) + 0.5));
-  const std::uint32_t each = whole(0, 3) == 0 && ranks >= 8 ? 2 : 1;  // slots of a node, which share it
+  const std::uint32_t each =
+      whole(0, 3) == 0 && ranks >= 8 && shape.crowded ? 2 : 1;  // slots of a node, which share it
   platform.T = Grid<double>(sets, sets);
   platform.Mig = Grid<double>(1, sets);
   std::vector<double> speed;

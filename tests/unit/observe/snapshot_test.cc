@@ -2,6 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+
+#include "operator/decide/auto.h"
 #include "operator/decide/columns.h"
 #include "operator/observe/snapshot.h"
 
@@ -9,6 +13,7 @@ namespace bsp::observe {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 std::vector<NodeFacts> nodes() {
@@ -78,6 +83,87 @@ TEST(Snapshot, ASetOfWhoseSpeedNothingIsKnownIsUntried) {
   EXPECT_THAT(untried_sets(all, c), ElementsAre("other", "slow")) << "not of all of its nodes";
 }
 
+std::vector<std::string> names(const decide::Snapshot& s) {
+  std::vector<std::string> out;
+  for (const decide::Processor& p : s.platform.processors) out.push_back(p.name);
+  return out;
+}
+
+// Four ranks on one of two equal nodes with a core for each: none would be faster on the other one.
+TEST(Snapshot, ASlotIsAProcessorSinceARankHasItToItself) {
+  const std::vector<NodeFacts> equal{{.name = "a", .set = "s", .slots = 4}, {.name = "b", .set = "s", .slots = 6}};
+  Calibration c;
+  SuperstepTimes measured;
+  measured.instructions = {1e9, 1e9, 1e9, 1e9};
+  measured.compute_seconds = {1, 1, 1, 1};
+  c.add_superstep(measured, {"s", "s", "s", "s"}, {"a", "a", "a", "a"});
+  const decide::Snapshot s =
+      make_snapshot(make_platform({"s"}, equal, c), std::vector<RankFacts>(4, {.node = "a", .blocked_reason = ""}));
+  EXPECT_THAT(names(s), ElementsAre("a", "a", "a", "a", "b", "b", "b", "b")) << "no more free ones than ranks";
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(s.ranks[i].processor.value, i);
+    EXPECT_EQ(s.platform.processors[i].slots, 1u);
+    EXPECT_EQ(s.platform.processors[i].taken, 0u);
+  }
+  for (const auto heuristic : {crds::Heuristic::kAuto, crds::Heuristic::kBottleneck, crds::Heuristic::kMigHull}) {
+    decide::Params params;
+    decide::take_heuristic(params, heuristic);
+    decide::Window window({}, params, 4, 1);
+    for (std::uint64_t t = 1; !window.call_due(); ++t)
+      window.add({.superstep = {t},
+                  .instructions = {1e9, 1e9, 1e9, 1e9},
+                  .compute_seconds = {1, 1, 1, 1},
+                  .recv_bytes = decide::Grid<double>(4, 1),
+                  .recv_seconds = decide::Grid<double>(4, 1)});
+    const auto plan = decide::make_plan(s, window, params);
+    ASSERT_TRUE(plan) << plan.error().message;
+    EXPECT_TRUE(plan->moves.empty()) << to_string(heuristic);
+    EXPECT_DOUBLE_EQ(plan->forecast.before, 1) << to_string(heuristic);
+  }
+}
+
+TEST(Snapshot, SlotsOfOthersAndOfCordonedNodesAreNone) {
+  const decide::Snapshot s =
+      make_snapshot(make_platform({"slow", "fast"}, nodes(), {}), {{.node = "slow-0", .blocked_reason = ""},
+                                                                   {.node = "fast-0", .blocked_reason = ""},
+                                                                   {.node = "fast-0", .blocked_reason = ""}});
+  EXPECT_THAT(names(s), ElementsAre("slow-0", "fast-0", "fast-0", "fast-0", "slow-1"));
+  EXPECT_TRUE(s.platform.processors[0].cordoned);
+}
+
+// Two ranks left node a for b, a third one has come to a since; one of the two has left c before.
+TEST(Snapshot, ARankThatMovesAgainNeverGoesToANodeThatItLeft) {
+  const std::vector<NodeFacts> all{{.name = "a", .set = "s", .slots = 3, .taken = 0},
+                                   {.name = "b", .set = "s", .slots = 2},
+                                   {.name = "c", .set = "s", .slots = 1, .taken = 1}};
+  const decide::Snapshot s = make_snapshot(make_platform({"s"}, all, {}),
+                                           {{.node = "b", .last_move = 9, .left = {"c", "a"}, .blocked_reason = ""},
+                                            {.node = "b", .last_move = 9, .left = {"a", "gone"}, .blocked_reason = ""},
+                                            {.node = "a", .last_move = 4, .left = {"d"}, .blocked_reason = ""}});
+  const auto of = [&](const std::vector<ProcessorId>& left) {
+    std::set<std::string> out;
+    for (const ProcessorId p : left) out.insert(s.platform.processor(p).name);
+    return out;
+  };
+  EXPECT_THAT(of(s.ranks[0].left), ElementsAre("a", "c"));
+  EXPECT_THAT(of(s.ranks[1].left), ElementsAre("a"));
+  EXPECT_THAT(s.ranks[2].left, IsEmpty()) << "a node that is no more";
+  for (const std::uint32_t i : {0u, 1u})
+    for (std::uint32_t p = 0; p < s.platform.processors.size(); ++p)
+      EXPECT_TRUE(s.platform.processors[p].name != "a" || std::ranges::contains(s.ranks[i].left, ProcessorId{p}));
+  const ProcessorId back[] = {s.ranks[0].left.back(), s.ranks[1].left.back()};
+  EXPECT_NE(back[0], back[1]) << "both find a slot if the wave is taken back";
+  for (const ProcessorId p : back) {
+    EXPECT_EQ(s.platform.processor(p).name, "a");
+    EXPECT_NE(p, s.ranks[2].processor);
+    EXPECT_EQ(s.platform.processor(p).taken, 0u);
+  }
+  EXPECT_NE(s.ranks[0].left.front(), s.ranks[1].left.front());
+  EXPECT_EQ(s.platform.processor(s.ranks[0].left.front()).taken, 1u) << "c's only slot is another pod's now";
+  const auto read = decide::columns_of(s);
+  EXPECT_TRUE(read) << read.error().message;
+}
+
 TEST(Snapshot, RanksWithAllThatDecidesOverThem) {
   const std::vector<decide::Partner> partners{{{1}, 512}};
   const decide::Snapshot s = make_snapshot(
@@ -85,7 +171,7 @@ TEST(Snapshot, RanksWithAllThatDecidesOverThem) {
       {{.node = "slow-1", .memory_bytes = 5e6, .last_move = 17, .blocked_reason = "a window", .partners = partners},
        {.node = "fast-0", .blocked_reason = ""}});
   ASSERT_THAT(s.ranks, SizeIs(2));
-  EXPECT_EQ(s.ranks[0].processor.value, 2u);
+  EXPECT_EQ(s.ranks[0].processor.value, 0u);
   EXPECT_DOUBLE_EQ(s.ranks[0].memory_bytes, 5e6);
   EXPECT_EQ(s.ranks[0].last_move.value, 17u);
   EXPECT_EQ(s.ranks[0].not_migratable, "a window");

@@ -23,7 +23,8 @@ class TenThousandRanksRun : public testing::Test {
     world.job.spec.initial_mapping = crds::InitialMapping::kAscending;  // slow is full, half of fast is spare
   }
 
-  // The plan that the scheduler makes of reports in which the ranks of slow need twice the time.
+  // The plan that the scheduler makes of reports in which the ranks of slow need twice the time for their work, and one in 32 of
+  // them has four times that of the others, so that one wave is enough.
   Decided decide() {
     Observed o = world.observe();
     Rescheduler rescheduler(o.job, o.job.status.epoch->sets.size());
@@ -33,8 +34,9 @@ class TenThousandRanksRun : public testing::Test {
         const bool slow = o.job.status.ranks[rank].set == "slow";
         wire::SuperstepReport s;
         s.superstep = superstep;
-        s.instructions = 1'000'000'000 + rank;
-        s.compute_ns = (slow ? 2'000'000'000 : 1'000'000'000) + 1000 * rank;
+        const std::uint64_t part = slow && rank % 32 != 0 ? 4 : 1;
+        s.instructions = 1'000'000'000 / part + rank;
+        s.compute_ns = (slow ? 2'000'000'000 : 1'000'000'000) / part + 1000 * rank;
         s.recv_bytes = {4096 + rank, 8192};
         s.recv_ns = {1000, 2000 + rank};
         rescheduler.add(
