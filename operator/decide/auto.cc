@@ -49,19 +49,20 @@ void add_wave(const Case& c, const AutoSearch& search, double H, const std::vect
   std::ranges::sort(plan.moves, {}, [](const Move& m) { return std::tuple(-m.gain_superstep, m.cost, m.rank); });
 }
 
-// Undoes the last wave, if its slots are free, the loads are as they were before it, and that is worth it.
-bool take_back(const Case& c, const AutoSearch& search, double H, double sure, std::span<const PmEntry> list,
-               Plan& plan) {
+// Undoes the last wave, if its slots are free, it is to blame, and the way back is worth it.
+bool take_back(const Case& c, const AutoSearch& search, double H, std::span<const PmEntry> list, Plan& plan) {
   const auto back = before_last_wave(c);
-  if (!back || search.superstep_of(*back) > c.wave.model * (1 + std::max(sure, TakeBack::kLeast))) return false;
+  if (!back) return false;
+  const double expected = c.wave.before * std::max(1.0, search.superstep_of(*back) / c.wave.model);
+  if (!is_slower_than(c, expected)) return false;
   Plan undo;
   add_wave(c, search, H, *back, undo);
   const double pause = pause_of(c.snapshot, c.columns, c.columns.on, *back);
-  undo.objective = {.name = plan.objective.name, .before = H * c.seconds.mean, .after = H * c.wave.before + pause};
+  undo.objective = {.name = plan.objective.name, .before = H * c.seconds.mean, .after = H * expected + pause};
   if (!(undo.objective.after < undo.objective.before)) return false;
   plan.moves = std::move(undo.moves);
   plan.objective = undo.objective;
-  plan.forecast = {.before = c.seconds.mean, .after = c.wave.before};
+  plan.forecast = {.before = c.seconds.mean, .after = expected};
   const auto goes = [&](RankId i) { return (*back)[i.value] != c.columns.on[i.value]; };
   std::erase_if(plan.stays, [&](const Stay& stay) { return goes(stay.rank); });
   for (const PmEntry& e : list)
@@ -70,7 +71,7 @@ bool take_back(const Case& c, const AutoSearch& search, double H, double sure, s
                             .reason = Reason::kNotCandidate,
                             .target = e.target,
                             .value = c.seconds.mean,
-                            .limit = c.wave.before});
+                            .limit = expected});
   plan.rules.takes_back = true, plan.rules.waves = 1;
   if (c.params.migrates) plan.next.owed += pause;
   plan.next.wave = {};
@@ -215,7 +216,7 @@ void plan<Heuristic::kAuto>(const Case& c, std::span<const PmEntry> list, Plan& 
   const bool misled = unmoved < search.now() * (1 - sure);
   const double budget = misled ? std::numeric_limits<double>::infinity() : budget_of(c, plan.next.owed);
   plan.rules = {.supersteps = H, .least_gain = sure, .noise = noise, .owed = plan.next.owed, .budget = budget};
-  if (verdict.slower && take_back(steady, search, H, sure, list, plan)) return;
+  if (verdict.slower && take_back(steady, search, H, list, plan)) return;
   search.afford(budget);
   search.run(list);
   const Candidate found = search.best();
@@ -253,8 +254,10 @@ void plan<Heuristic::kAuto>(const Case& c, std::span<const PmEntry> list, Plan& 
   plan.rules.waves = static_cast<std::uint32_t>(best.waves.after.size());
   if (!one_wave)
     plan.next.alpha = AutoRule::kBetween;  // for the slots that this wave leaves
-  else if (verdict.measured && c.params.migrates)
+  else if (verdict.measured && c.params.migrates) {
     plan.next.wave = {.before = c.seconds.mean, .error = c.seconds.error, .model = search.now()};
+    plan.next.alpha = TakeBack::kMeasured;
+  }
 }
 
 // Auto searches from Bottleneck's answer, so that a rank stays for the same reasons.

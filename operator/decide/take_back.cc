@@ -7,13 +7,17 @@
 
 namespace bsp::decide {
 
+bool is_slower_than(const Case& c, double seconds) {
+  const double error = std::hypot(c.seconds.error, c.wave.error);
+  return c.seconds.mean - seconds > std::max(TakeBack::kSure * error, TakeBack::kLeast * seconds);
+}
+
 Verdict judge_wave(const Case& c) {
   Verdict verdict{.measured = c.metrics.supersteps >= TakeBack::kMeasured};
   if (!(c.wave.before > 0)) return verdict;
   verdict.open = !verdict.measured;
   if (verdict.open) return verdict;
-  const double longer = c.seconds.mean - c.wave.before, error = std::hypot(c.seconds.error, c.wave.error);
-  verdict.slower = longer > std::max(TakeBack::kSure * error, TakeBack::kLeast * c.wave.before);
+  verdict.slower = is_slower_than(c, c.wave.before);
   verdict.open = verdict.slower;  // its slots may be free at a later call
   return verdict;
 }

@@ -2,12 +2,14 @@
 //
 //   slower    mean superstep of the window after > that of the window before + kSure standard errors of the two, and
 //             by more than kLeast of it
+//   to blame  slower, too, than the window before would have been with the loads of now: times what the model has for the
+//             mapping before ÷ what it had then
 //
-// The wave is then taken back: its ranks go to where they came from, if the slots are still free, the model has for
-// the mapping before what it had then (else the loads have changed, and the moves are not to blame), and the pause is
-// worth it. Once, as no rank returns to where it was taken back from; the next call comes kCooldown·α₀ later.
+// The wave is then taken back: its ranks go to where they came from, if the slots are still free and the pause is worth it.
+// Once, as no rank returns to where it was taken back from; the next call comes kCooldown·α₀ later.
 // Only what is seen over kMeasured supersteps on both sides counts, so that a wave which is followed by another one soon
-// is not judged by itself.
+// is not judged by itself. The call after a wave that can be judged comes after as many: a wave may be the first to fill a
+// link, and ranks would pay for that until the end of a long window.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +33,9 @@ struct Verdict {
   bool slower = false;
 };
 Verdict judge_wave(const Case& c);
+
+// Whether the window's mean superstep is longer than `seconds`, of before the wave, by more than noise.
+bool is_slower_than(const Case& c, double seconds);
 
 // Where each rank was before the last wave; nothing if a slot is taken, or a rank may not move.
 std::optional<std::vector<ProcessorId>> before_last_wave(const Case& c);

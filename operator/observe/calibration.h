@@ -15,7 +15,8 @@
 // Set: its work is a burst, which no CPU quota slows down, or a few reads of a cold cache.
 // A node counts as its Set does, so that no rank moves between nodes of one kind for nothing, unless it was kApart slower
 // (or faster) in each of its last kSettled supersteps or more: then it has the mean of those, and keeps it when its last
-// rank has gone, but not over a restart of the operator.
+// rank has gone, but not over a restart of the operator. A wave is judged over as many, so that one that is taken back isn't
+// tried again with its nodes exchanged.
 // The rest is kept in BSPJob.status.calibration, from where a fresh operator takes it up again.
 #pragma once
 
@@ -27,6 +28,7 @@
 #include "crds/bspjob.h"
 #include "crds/rankmigration.h"
 #include "operator/decide/links.h"
+#include "operator/decide/take_back.h"
 #include "operator/observe/collector.h"
 
 namespace bsp::observe {
@@ -40,9 +42,9 @@ struct Estimate {
 class Calibration {
  public:
   static constexpr double kWeight = 0.1;
-  static constexpr std::uint32_t kSettled = 5;                // samples
-  static constexpr double kOutlier = 4;                       // ratio
-  static constexpr double kApart = 0.1;                       // ratio
+  static constexpr auto kSettled = static_cast<std::uint32_t>(decide::TakeBack::kMeasured);  // samples
+  static constexpr double kOutlier = 4;                                                      // ratio
+  static constexpr double kApart = 0.1;                                                      // ratio
   static constexpr double kLittle = 0.1;                      // of the ranks' mean computing time
   static constexpr std::size_t kFewNodes = 3;                 // nodes
   static constexpr std::uint64_t kEnoughBytes = 100'000'000;  // bytes

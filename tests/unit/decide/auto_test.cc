@@ -9,6 +9,7 @@
 
 #include "operator/decide/auto.h"
 #include "operator/decide/settle.h"
+#include "operator/decide/take_back.h"
 #include "operator/decide/waves.h"
 #include "tests/bench/closed_loop.h"
 #include "tests/unit/decide/random_job.h"
@@ -98,7 +99,21 @@ TEST(TakeBack, UndoesAWaveOnceThatMadeSuperstepsLonger) {
   EXPECT_EQ(run.returns, 0u);
   EXPECT_EQ(run.on[0], ProcessorId{0});
   ASSERT_EQ(run.moved_at.size(), 2u);
-  EXPECT_LE(run.moved_at[1] - run.moved_at[0], 2 * Params{}.alpha0) << "at one of the next calls";
+  EXPECT_EQ(run.moved_at[1], run.moved_at[0] + TakeBack::kMeasured);
+}
+
+// However long the windows have become by then.
+TEST(TakeBack, DoesNotWaitForALongWindow) {
+  LoopJob job = wrongly_rated(2000);
+  job.start.platform.Mig = Grid<double>(1, 2, 55);
+  for (const std::uint64_t expected : {std::uint64_t{0}, job.supersteps}) {
+    Params params = as_a_job_runs();
+    params.expected_supersteps = expected;
+    const LoopRun run = run_loop(job, params, 0.05, 1);
+    EXPECT_EQ(run.taken_back, 1u);
+    ASSERT_EQ(run.moved_at.size(), 2u);
+    EXPECT_EQ(run.moved_at[1], run.moved_at[0] + TakeBack::kMeasured);
+  }
 }
 
 TEST(TakeBack, DoesNotBlameTheMovesForMoreWork) {

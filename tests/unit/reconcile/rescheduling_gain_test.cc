@@ -194,6 +194,39 @@ TEST_F(Rescheduling, AWaveThatMadeSuperstepsLongerIsTakenBackOnce) {
   }
 }
 
+// The same where a node of each Set has all its slots: ranks 0 and 1 come from one node and go to one.
+TEST_F(Rescheduling, RanksOfOneNodeAreTakenBackToIt) {
+  o.job.spec.rescheduling.heuristic = crds::Heuristic::kAuto;
+  moved_ns = 3'000'000'000;
+  std::vector<observe::NodeFacts> merged;
+  for (const char* set : {"slow", "fast"}) {
+    merged.push_back(*std::ranges::find(o.nodes, set, &observe::NodeFacts::set));
+    merged.back().slots = static_cast<std::uint32_t>(std::ranges::count(o.nodes, set, &observe::NodeFacts::set));
+  }
+  const auto node_of = [&](const std::string& set) {
+    return std::ranges::find(merged, set, &observe::NodeFacts::set)->name;
+  };
+  o.nodes = merged;
+  for (crds::RankPlace& place : o.job.status.ranks) place.node = node_of(place.set);
+  for (auto& [name, pod] : o.pods) pod.node = node_of(pod.set);
+  Rescheduler r = rescheduler();
+  const auto next_moves = [&](std::uint64_t& t) {
+    std::optional<Decided> decided;
+    for (const std::uint64_t last = t + 60; t < last && (!decided || decided->moves.empty()); ++t) decided = feed(r, t);
+    return decided;
+  };
+  std::uint64_t t = 1;
+  const auto decided = next_moves(t);
+  ASSERT_TRUE(decided);
+  ASSERT_THAT(decided->moves, SizeIs(2));
+  end(begin(*decided), Phase::kSucceeded, t);
+  const auto back = next_moves(t);
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->decision.outcome, crds::kTakingBack) << back->decision.message;
+  ASSERT_THAT(back->moves, SizeIs(2));
+  for (const MoveRequest& move : back->moves) EXPECT_EQ(move.node, node_of("slow"));
+}
+
 TEST_F(Rescheduling, AWaveThatDidNotHappenIsNotTakenBack) {
   o.job.spec.rescheduling.heuristic = crds::Heuristic::kAuto;
   Rescheduler r = rescheduler();
