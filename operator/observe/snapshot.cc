@@ -1,6 +1,7 @@
 #include "operator/observe/snapshot.h"
 
 #include <algorithm>
+#include <ranges>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
@@ -86,7 +87,8 @@ decide::Platform make_platform(const std::vector<std::string>& sets, const std::
 
 namespace {
 
-// The slots of nodes as processors.
+// The slots of nodes as processors: those of the ranks, then the free ones, on the emptiest nodes first. So of slots that are equal for a
+// decision a rank gets the one where least is beside it.
 class Slots {
  public:
   Slots(const std::vector<decide::Processor>& nodes, const std::vector<RankFacts>& ranks) : nodes_(nodes) {
@@ -96,13 +98,15 @@ class Slots {
       const auto n = node(rank.node);
       on_.push_back(n ? add(*n) : kNowhere);
     }
-    const std::size_t most = ranks.size();
+    std::vector<std::pair<std::size_t, std::uint32_t>> free;  // how many are on the node before it; node
     for (std::uint32_t n = 0; n < nodes.size(); ++n) {
       first_free_.push_back(of_node_[n].size());
       const std::size_t held = of_node_[n].size() + nodes[n].taken;
-      const std::size_t free = nodes[n].cordoned || nodes[n].slots <= held ? 0 : std::min(nodes[n].slots - held, most);
-      for (std::size_t s = 0; s < free; ++s) add(n);
+      const std::size_t more = nodes[n].cordoned || nodes[n].slots <= held ? 0 : nodes[n].slots - held;
+      for (std::size_t s = 0; s < std::min(more, ranks.size()); ++s) free.emplace_back(held + s, n);
     }
+    std::ranges::stable_sort(free, {}, &std::pair<std::size_t, std::uint32_t>::first);
+    for (const std::uint32_t n : free | std::views::values) add(n);
     next_home_ = next_back_ = std::vector<std::size_t>(nodes.size());
     for (std::size_t i = 0; i < ranks.size(); ++i)
       if (ranks[i].left.empty() && on_[i] != kNowhere) stays_.insert(on_[i].value);

@@ -55,7 +55,7 @@ struct RankFacts {
 };
 // `nodes`: make_platform's. Each slot of a node becomes a processor with the node's name and the speed that one rank has there, since
 // a slot is what a rank requests for itself: ranks of a node don't share its speed, as those on one processor of the
-// sources' do. Of the free ones no more than there are ranks.
+// sources' do. Of a node's free ones no more than there are ranks; those on the emptiest nodes come first.
 decide::Snapshot make_snapshot(decide::Platform nodes, const std::vector<RankFacts>& ranks);
 
 decide::Params make_params(const crds::ReschedulingSpec& spec);
