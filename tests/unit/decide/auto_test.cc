@@ -429,18 +429,21 @@ TEST(Auto, DoesNotMoveForNoise) {
 
 // Rank 0 is the longest, on a slow processor. Once it has moved, rank 2 is, on a fast one, and rank 1 on a slow one takes 0.9 times as
 // long. `noise`: by how much their work changes in the last superstep of the window.
-std::vector<std::uint32_t> who_moves(double noise, std::uint32_t fast, double memory_of_1 = 0) {
+std::vector<std::uint32_t> who_moves(double noise, std::uint32_t fast, double memory_of_1 = 0,
+                                     std::uint32_t max_moves = 0) {
+  Params params = as_a_job_runs();
+  params.max_moves = max_moves;
   World world({{.name = "slow", .processors = 2, .cpu = 1e9, .slots = 1},
                {.name = "fast", .processors = fast, .cpu = 2e9, .slots = 1}},
               {0, 1, 2});
   world.snapshot.ranks[1].memory_bytes = memory_of_1;
-  Window window({}, as_a_job_runs(), 3, 2);
+  Window window({}, params, 3, 2);
   for (std::uint64_t t = 1; !window.call_due(); ++t) {
     const double change = t == 4 ? noise : 0;
     world.instructions = {2e9 * (1 - change), 1.35e9 * (1 - change), 3e9 * (1 + change)};
     window.add(world.superstep(t));
   }
-  return moved_ranks(*make_plan(world.snapshot, window, as_a_job_runs()));
+  return moved_ranks(*make_plan(world.snapshot, window, params));
 }
 
 TEST(Auto, WhoMayBeTheLongestNextGoesAlongIfThatCostsNothing) {
@@ -448,9 +451,9 @@ TEST(Auto, WhoMayBeTheLongestNextGoesAlongIfThatCostsNothing) {
   EXPECT_THAT(who_moves(0, 3), ElementsAre(0)) << "it is known not to be the longest";
   EXPECT_THAT(who_moves(0.04, 2), ElementsAre(0)) << "no fast processor is idle";
   EXPECT_THAT(who_moves(0.04, 3, 1e7), ElementsAre(0)) << "the pause would be longer";
+  EXPECT_THAT(who_moves(0.04, 3, 0, 1), ElementsAre(0)) << "one a wave";
+  EXPECT_THAT(who_moves(0.04, 3, 0, 2), UnorderedElementsAre(0, 1));
 }
-
-// --- A call when it is needed ---
 
 }  // namespace
 }  // namespace bsp::decide
