@@ -41,10 +41,11 @@ struct Estimate {
 
 class Calibration {
  public:
-  static constexpr double kWeight = 0.1;
   static constexpr auto kSettled = static_cast<std::uint32_t>(decide::TakeBack::kMeasured);  // samples
-  static constexpr double kOutlier = 4;                                                      // ratio
-  static constexpr double kApart = 0.1;                                                      // ratio
+
+  static constexpr double kWeight = 0.1;
+  static constexpr double kOutlier = 4;                       // ratio
+  static constexpr double kApart = 0.1;                       // ratio
   static constexpr double kLittle = 0.1;                      // of the ranks' mean computing time
   static constexpr std::size_t kFewNodes = 3;                 // nodes
   static constexpr std::uint64_t kEnoughBytes = 100'000'000;  // bytes
