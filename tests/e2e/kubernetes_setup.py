@@ -6,6 +6,7 @@ If a cluster is already up, or an operator already installed, it is used and lef
 import json
 import os
 import sys
+import time
 
 import cluster_job
 from cluster_job import CHART, STATE, TREE, helm, kubectl, on_host, skip
@@ -67,7 +68,10 @@ def uninstall():
     helm("uninstall", RELEASE, "-n", SYSTEM, "--wait", "--timeout", "2m")
     crds = {"/CustomResourceDefinition/bspjobs.migbsp.io", "/CustomResourceDefinition/rankmigrations.migbsp.io"}
     namespace = {f"/Namespace/{SYSTEM}", f"{SYSTEM}/ServiceAccount/default", f"{SYSTEM}/ConfigMap/kube-root-ca.crt"}
-    left = everything() - before - crds - namespace
+    expected = before | crds | namespace
+    deadline = time.monotonic() + 60  # the garbage collector deletes the pods after Helm has deleted their Deployment
+    while (left := everything() - expected) and time.monotonic() < deadline:
+        time.sleep(1)
     kubectl("delete", "crd", "bspjobs.migbsp.io", "rankmigrations.migbsp.io", "--timeout=60s")
     kubectl("delete", "namespace", SYSTEM, "--timeout=120s")
     if left:
