@@ -1,6 +1,7 @@
 #include "operator/observe/snapshot.h"
 
 #include <algorithm>
+#include <limits>
 #include <ranges>
 #include <string_view>
 #include <unordered_map>
@@ -91,19 +92,29 @@ namespace {
 // decision a rank gets the one where least is beside it.
 class Slots {
  public:
-  Slots(const std::vector<decide::Processor>& nodes, const std::vector<RankFacts>& ranks) : nodes_(nodes) {
+  // `at_full_speed`: of each node, by name.
+  Slots(const std::vector<decide::Processor>& nodes, const std::vector<RankFacts>& ranks,
+        const std::unordered_map<std::string_view, double>& at_full_speed)
+      : nodes_(nodes), of_node_(nodes.size()) {
     for (std::uint32_t n = 0; n < nodes.size(); ++n) index_.emplace(nodes[n].name, n);
-    of_node_.resize(nodes.size());
+    std::vector<std::uint32_t> held(nodes.size());
+    std::vector<double> most(nodes.size(), std::numeric_limits<double>::infinity());
+    for (const RankFacts& rank : ranks)
+      if (const auto n = node(rank.node)) ++held[*n];
+    for (std::uint32_t n = 0; n < nodes.size(); ++n)
+      if (const auto at = at_full_speed.find(nodes[n].name); at != at_full_speed.end())
+        most[n] = std::max(at->second, 1.0);
     for (const RankFacts& rank : ranks) {
       const auto n = node(rank.node);
-      on_.push_back(n ? add(*n) : kNowhere);
+      on_.push_back(!n ? kNowhere : held[*n] <= most[*n] ? add(*n) : shared(*n, held[*n], most[*n]));
     }
     std::vector<std::pair<std::size_t, std::uint32_t>> free;  // how many are on the node before it; node
     for (std::uint32_t n = 0; n < nodes.size(); ++n) {
       first_free_.push_back(of_node_[n].size());
-      const std::size_t held = of_node_[n].size() + nodes[n].taken;
-      const std::size_t more = nodes[n].cordoned || nodes[n].slots <= held ? 0 : nodes[n].slots - held;
-      for (std::size_t s = 0; s < std::min(more, ranks.size()); ++s) free.emplace_back(held + s, n);
+      const std::size_t before = held[n] + nodes[n].taken;
+      const auto slots = static_cast<std::size_t>(std::min<double>(nodes[n].slots, most[n]));
+      const std::size_t more = nodes[n].cordoned || slots <= before ? 0 : slots - before;
+      for (std::size_t s = 0; s < std::min(more, ranks.size()); ++s) free.emplace_back(before + s, n);
     }
     std::ranges::stable_sort(free, {}, &std::pair<std::size_t, std::uint32_t>::first);
     for (const std::uint32_t n : free | std::views::values) add(n);
@@ -147,6 +158,14 @@ class Slots {
     of_node_[n].push_back(id);
     return id;
   }
+  // The one processor of a node that has CPU for `most` ranks and holds more.
+  ProcessorId shared(std::uint32_t n, std::uint32_t held, double most) {
+    if (!of_node_[n].empty()) return of_node_[n].front();
+    const ProcessorId id = add(n);
+    all_.back().slots = held;
+    all_.back().cpu *= most;
+    return id;
+  }
   ProcessorId home(std::uint32_t n) {
     for (std::size_t& next = next_home_[n]; next < of_node_[n].size(); ++next)
       if (!stays_.contains(of_node_[n][next].value)) return of_node_[n][next++];
@@ -169,9 +188,12 @@ class Slots {
 
 }  // namespace
 
-decide::Snapshot make_snapshot(decide::Platform nodes, const std::vector<RankFacts>& ranks) {
-  const std::vector<decide::Processor> of_nodes = std::exchange(nodes.processors, {});
-  Slots slots(of_nodes, ranks);
+decide::Snapshot make_snapshot(decide::Platform platform, const std::vector<RankFacts>& ranks,
+                               const std::vector<NodeFacts>& nodes) {
+  std::unordered_map<std::string_view, double> at_full_speed;
+  for (const NodeFacts& node : nodes) at_full_speed.emplace(node.name, node.at_full_speed);
+  const std::vector<decide::Processor> of_nodes = std::exchange(platform.processors, {});
+  Slots slots(of_nodes, ranks, at_full_speed);
   std::uint64_t last_move = 0;
   for (const RankFacts& rank : ranks) last_move = std::max(last_move, rank.last_move);
   decide::Snapshot snapshot;
@@ -184,9 +206,20 @@ decide::Snapshot make_snapshot(decide::Platform nodes, const std::vector<RankFac
                               .partners = {rank.partners.begin(), rank.partners.end()}});
   }
   for (std::size_t i = 0; i < ranks.size(); ++i) snapshot.ranks[i].processor = slots.of_rank(i);
-  snapshot.platform = std::move(nodes);
+  snapshot.platform = std::move(platform);
   snapshot.platform.processors = std::move(slots).processors();
   return snapshot;
+}
+
+std::vector<double> slowed_by_each_other(const std::vector<std::string>& node_of_rank,
+                                         const std::vector<NodeFacts>& nodes) {
+  std::unordered_map<std::string_view, double> ranks, most;
+  for (const std::string& node : node_of_rank) ++ranks[node];
+  for (const NodeFacts& node : nodes) most[node.name] = std::max(node.at_full_speed, 1.0);
+  std::vector<double> out;
+  for (const std::string& node : node_of_rank)
+    out.push_back(most.contains(node) ? std::max(1.0, ranks[node] / most[node]) : 1);
+  return out;
 }
 
 decide::Params make_params(const crds::ReschedulingSpec& spec) {

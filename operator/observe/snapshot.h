@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -22,6 +23,8 @@ struct NodeFacts {
   double speed = 1;         // nominal, relative: cores it gives to one rank
   std::uint32_t slots = 1;  // ranks it can hold
   std::uint32_t taken = 0;  // slots held by pods other than the current ranks'
+  // Ranks that it has CPU for if each uses what it may, at least 1: more slow each other down.
+  double at_full_speed = std::numeric_limits<double>::infinity();
   bool cordoned = false;
   std::optional<std::int64_t> memory = {};  // bytes for this job's pods; not set: unlimited
   bool speed_told = false;                  // `speed` is what the node's annotation says, not a default
@@ -53,10 +56,16 @@ struct RankFacts {
   std::string blocked_reason;
   std::span<const decide::Partner> partners = {};  // the caller's
 };
-// `nodes`: make_platform's. Each slot of a node becomes a processor with the node's name and the speed that one rank has there, since
+// `platform`: make_platform's. Each slot of a node becomes a processor with the node's name and the speed that one rank has there, since
 // a slot is what a rank requests for itself: ranks of a node don't share its speed, as those on one processor of the
-// sources' do. Of a node's free ones no more than there are ranks; those on the emptiest nodes come first.
-decide::Snapshot make_snapshot(decide::Platform nodes, const std::vector<RankFacts>& ranks);
+// sources' do. Of a node's free slots there are no more than it has CPU for, and than there are ranks; those on the emptiest nodes
+// come first. Ranks on a node that has too little CPU for them do share it: it is one processor.
+decide::Snapshot make_snapshot(decide::Platform platform, const std::vector<RankFacts>& ranks,
+                               const std::vector<NodeFacts>& nodes);
+
+// How much faster each rank would be if its node had CPU for all of the job's ranks there. By rank.
+std::vector<double> slowed_by_each_other(const std::vector<std::string>& node_of_rank,
+                                         const std::vector<NodeFacts>& nodes);
 
 decide::Params make_params(const crds::ReschedulingSpec& spec);
 

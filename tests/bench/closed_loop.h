@@ -39,6 +39,8 @@ struct LoopJob {
   std::vector<double> work{};                 // instructions of a superstep, by rank
   std::vector<std::vector<Partner>> hears{};  // by rank
   std::uint64_t supersteps = 0;
+  // By processor, its node: the ranks of a node share the speeds of all its processors. Empty: each has its own.
+  std::vector<std::uint32_t> node{};
   Grid<double> capacity{};  // as Platform::capacity, but the real one
   // The relative speed of processor p in superstep t, compared with the platform's value; empty: 1.
   std::function<double(std::uint64_t t, std::uint32_t p)> pace{};
@@ -51,8 +53,18 @@ struct LoopJob {
   [[nodiscard]] std::vector<double> busy(const std::vector<ProcessorId>& on, std::uint64_t t) const {
     std::vector<double> seconds(start.platform.processors.size(), 0);
     for (std::uint32_t i = 0; i < on.size(); ++i) seconds[on[i].value] += work_of(i, t);
+    const auto speed = [&](std::uint32_t p) {
+      return start.platform.processors[p].available() * (pace ? pace(t, p) : 1);
+    };
+    if (node.empty()) {
+      for (std::uint32_t p = 0; p < seconds.size(); ++p) seconds[p] /= speed(p);
+      return seconds;
+    }
+    std::map<std::uint32_t, double> shared_work, shared_speed;
     for (std::uint32_t p = 0; p < seconds.size(); ++p)
-      seconds[p] /= start.platform.processors[p].available() * (pace ? pace(t, p) : 1);
+      shared_work[node[p]] += seconds[p], shared_speed[node[p]] += speed(p);
+    for (std::uint32_t p = 0; p < seconds.size(); ++p)
+      if (seconds[p] > 0) seconds[p] = shared_work[node[p]] / shared_speed[node[p]];
     return seconds;
   }
   [[nodiscard]] double communication(const std::vector<ProcessorId>& on) const {

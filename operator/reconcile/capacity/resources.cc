@@ -14,6 +14,8 @@ namespace {
 
 using nlohmann::json;
 
+constexpr std::int64_t kCore = 1000;
+
 // Quantities may be written as numbers.
 std::string quantity_text(const json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
 
@@ -81,13 +83,23 @@ Resources requests_of_rank(const json& pod_template, const json& sidecar_resourc
   return all;
 }
 
+std::int64_t cpu_used_by_rank(const json& pod_template) {
+  std::int64_t sum = 0;
+  for (const json& container : part_at(part_at(pod_template, "spec"), "containers")) {
+    const json& resources = part_at(container, "resources");
+    const std::int64_t limit = amount(part_at(resources, "limits"), "cpu", true), requests = requested(resources).cpu;
+    const bool is_program = text_at(container, "name") == "app";
+    sum = std::min(sum + (!is_program ? requests : limit > 0 ? limit : std::max(requests, kCore)), kMostAsked);
+  }
+  return std::max<std::int64_t>(sum, 1);
+}
+
 Resources allocatable_of(const json& node) {
   const json& list = part_at(part_at(node, "status"), "allocatable");
   return {amount(list, "cpu", true), amount(list, "memory", false), amount(list, "pods", false)};
 }
 
 std::uint32_t slots_of(Resources free, const Resources& rank) {
-  constexpr std::int64_t kCore = 1000;
   if (free.pods <= 0 || free.cpu <= 0 || free.memory < 0) return 0;
   std::int64_t slots = free.pods;
   slots = std::min(slots, rank.cpu > 0 ? free.cpu / rank.cpu : std::max<std::int64_t>(1, free.cpu / kCore));

@@ -34,6 +34,9 @@ Resources requests_of(const nlohmann::json& pod_spec);
 // Of a rank's pod: its template's, and those of each container that the operator adds to it. Where the template asks for no
 // CPU there is none, since such a rank counts as a core.
 Resources requests_of_rank(const nlohmann::json& pod_template, const nlohmann::json& sidecar_resources);
+// What a rank's program may use at most, thousandths of a core: its container's limit, else what it requests, but no less than a core. And
+// what the template's other containers request.
+std::int64_t cpu_used_by_rank(const nlohmann::json& pod_template);
 // Node.status.allocatable; all zero if it does not say.
 Resources allocatable_of(const nlohmann::json& node);
 // Ranks that fit. One that asks for no CPU counts as a whole core, but a node with any CPU left takes one.

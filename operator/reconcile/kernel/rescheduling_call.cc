@@ -99,7 +99,7 @@ std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
   std::vector<observe::RankFacts> ranks;
   for (const crds::RankPlace& place : o.job.status.ranks) ranks.push_back(facts_of(place, collector_, o));
   decide::Snapshot snapshot =
-      observe::make_snapshot(observe::make_platform(sets, nodes, calibration_, speeds_of_cores(o)), ranks);
+      observe::make_snapshot(observe::make_platform(sets, nodes, calibration_, speeds_of_cores(o)), ranks, nodes);
   const bool mixed = work_.unit() == observe::WorkUnit::kMixed;  // the condition MixedUnits says it
   Result<decide::Plan> plan = fail(ErrorCode::kInvalid, "instructions of some ranks and CPU time of others");
   if (!mixed) plan = decide::make_plan(snapshot, *window_, params);

@@ -115,8 +115,8 @@ TEST(Snapshot, ASlotIsAProcessorSinceARankHasItToItself) {
   measured.instructions = {1e9, 1e9, 1e9, 1e9};
   measured.compute_seconds = {1, 1, 1, 1};
   c.add_superstep(measured, {"s", "s", "s", "s"}, {"a", "a", "a", "a"});
-  const decide::Snapshot s =
-      make_snapshot(make_platform({"s"}, equal, c), std::vector<RankFacts>(4, {.node = "a", .blocked_reason = ""}));
+  const decide::Snapshot s = make_snapshot(make_platform({"s"}, equal, c),
+                                           std::vector<RankFacts>(4, {.node = "a", .blocked_reason = ""}), equal);
   EXPECT_THAT(names(s), ElementsAre("a", "a", "a", "a", "b", "b", "b", "b")) << "no more free ones than ranks";
   for (std::uint32_t i = 0; i < 4; ++i) {
     EXPECT_EQ(s.ranks[i].processor.value, i);
@@ -140,11 +140,12 @@ TEST(Snapshot, OfEqualSlotsARankGetsTheOneOnTheEmptiestNode) {
   measured.instructions = {1e9, 1e9, 1e9, 1e9};
   measured.compute_seconds = {1, 1, 1, 3};
   c.add_superstep(measured, {"fast", "fast", "fast", "slow"}, {"a", "a", "b", "d"});
-  const decide::Snapshot s =
-      make_snapshot(make_platform({"fast", "slow"}, all, c), {{.node = "a", .blocked_reason = ""},
-                                                              {.node = "a", .blocked_reason = ""},
-                                                              {.node = "b", .blocked_reason = ""},
-                                                              {.node = "d", .blocked_reason = ""}});
+  const decide::Snapshot s = make_snapshot(make_platform({"fast", "slow"}, all, c),
+                                           {{.node = "a", .blocked_reason = ""},
+                                            {.node = "a", .blocked_reason = ""},
+                                            {.node = "b", .blocked_reason = ""},
+                                            {.node = "d", .blocked_reason = ""}},
+                                           all);
   for (const auto heuristic : {crds::Heuristic::kAuto, crds::Heuristic::kBottleneck, crds::Heuristic::kMigHull}) {
     const decide::Plan plan = planned(s, {1, 1, 1, 3}, heuristic);
     ASSERT_THAT(plan.moves, SizeIs(1)) << to_string(heuristic);
@@ -152,11 +153,34 @@ TEST(Snapshot, OfEqualSlotsARankGetsTheOneOnTheEmptiestNode) {
   }
 }
 
-TEST(Snapshot, SlotsOfOthersAndOfCordonedNodesAreNone) {
+// Three ranks on a node that has CPU for two: each needs 1.5 times as long as alone.
+TEST(Snapshot, RanksOnANodeWithTooLittleCpuShareIt) {
+  const std::vector<NodeFacts> all{{.name = "a", .set = "s", .slots = 4, .at_full_speed = 2},
+                                   {.name = "b", .set = "s", .slots = 4, .at_full_speed = 2.5}};
+  EXPECT_THAT(slowed_by_each_other({"a", "a", "b", "a", "gone"}, all), ElementsAre(1.5, 1.5, 1, 1.5, 1));
+  EXPECT_THAT(slowed_by_each_other({"b", "b", "b"}, all), ElementsAre(1.2, 1.2, 1.2));
+  Calibration c;
+  SuperstepTimes measured;
+  measured.instructions = {1.5e9, 1.5e9, 1.5e9};
+  measured.compute_seconds = {1.5, 1.5, 1.5};
+  c.add_superstep(measured, {"s", "s", "s"}, {"a", "a", "a"});
   const decide::Snapshot s =
-      make_snapshot(make_platform({"slow", "fast"}, nodes(), {}), {{.node = "slow-0", .blocked_reason = ""},
-                                                                   {.node = "fast-0", .blocked_reason = ""},
-                                                                   {.node = "fast-0", .blocked_reason = ""}});
+      make_snapshot(make_platform({"s"}, all, c), std::vector<RankFacts>(3, {.node = "a", .blocked_reason = ""}), all);
+  EXPECT_THAT(names(s), ElementsAre("a", "b", "b"));
+  EXPECT_DOUBLE_EQ(s.platform.processors[0].cpu, 2e9);
+  EXPECT_DOUBLE_EQ(s.platform.processors[1].cpu, 1e9);
+  const decide::Plan plan = planned(s, {1.5, 1.5, 1.5}, crds::Heuristic::kAuto);
+  ASSERT_THAT(plan.moves, SizeIs(1));
+  EXPECT_DOUBLE_EQ(plan.forecast.before, 1.5);
+  EXPECT_DOUBLE_EQ(plan.forecast.after, 1);
+}
+
+TEST(Snapshot, SlotsOfOthersAndOfCordonedNodesAreNone) {
+  const decide::Snapshot s = make_snapshot(make_platform({"slow", "fast"}, nodes(), {}),
+                                           {{.node = "slow-0", .blocked_reason = ""},
+                                            {.node = "fast-0", .blocked_reason = ""},
+                                            {.node = "fast-0", .blocked_reason = ""}},
+                                           nodes());
   EXPECT_THAT(names(s), ElementsAre("slow-0", "fast-0", "fast-0", "slow-1", "fast-0")) << "slow-1 is empty";
   EXPECT_TRUE(s.platform.processors[0].cordoned);
 }
@@ -169,7 +193,8 @@ TEST(Snapshot, ARankThatMovesAgainNeverGoesToANodeThatItLeft) {
   const decide::Snapshot s = make_snapshot(make_platform({"s"}, all, {}),
                                            {{.node = "b", .last_move = 9, .left = {"c", "a"}, .blocked_reason = ""},
                                             {.node = "b", .last_move = 9, .left = {"a", "gone"}, .blocked_reason = ""},
-                                            {.node = "a", .last_move = 4, .left = {"d"}, .blocked_reason = ""}});
+                                            {.node = "a", .last_move = 4, .left = {"d"}, .blocked_reason = ""}},
+                                           all);
   const auto of = [&](const std::vector<ProcessorId>& left) {
     std::set<std::string> out;
     for (const ProcessorId p : left) out.insert(s.platform.processor(p).name);
@@ -199,7 +224,8 @@ TEST(Snapshot, RanksWithAllThatDecidesOverThem) {
   const decide::Snapshot s = make_snapshot(
       make_platform({"slow", "fast"}, nodes(), {}),
       {{.node = "slow-1", .memory_bytes = 5e6, .last_move = 17, .blocked_reason = "a window", .partners = partners},
-       {.node = "fast-0", .blocked_reason = ""}});
+       {.node = "fast-0", .blocked_reason = ""}},
+      nodes());
   ASSERT_THAT(s.ranks, SizeIs(2));
   EXPECT_EQ(s.ranks[0].processor.value, 0u);
   EXPECT_DOUBLE_EQ(s.ranks[0].memory_bytes, 5e6);
@@ -211,7 +237,7 @@ TEST(Snapshot, RanksWithAllThatDecidesOverThem) {
   const auto read = decide::columns_of(s);
   EXPECT_TRUE(read) << read.error().message;
   const decide::Snapshot lost =
-      make_snapshot(make_platform({"fast"}, nodes(), {}), {{.node = "slow-1", .blocked_reason = ""}});
+      make_snapshot(make_platform({"fast"}, nodes(), {}), {{.node = "slow-1", .blocked_reason = ""}}, nodes());
   EXPECT_FALSE(decide::columns_of(lost)) << "a rank on a node that is no more must not be decided over";
 }
 

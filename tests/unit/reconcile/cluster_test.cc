@@ -236,6 +236,24 @@ TEST(Capacity, OfImpossibleRequestsIsMoreThanAnyNodeHas) {
   EXPECT_GT(usage.of_all("n").memory, 10'000 * (INT64_MAX >> 20));
 }
 
+TEST(Capacity, ARankUsesACoreUnlessItIsLimitedOrRequestsMore) {
+  const auto uses = [](const json& resources, const json& beside = {}) {
+    json pod_template;
+    pod_template["spec"]["containers"] =
+        json::array({{{"name", "beside"}, {"resources", beside}}, {{"name", "app"}, {"resources", resources}}});
+    return cpu_used_by_rank(pod_template);
+  };
+  EXPECT_EQ(uses(json()), 1000);
+  EXPECT_EQ(uses(asks("100m", "1Mi")), 1000) << "nothing keeps it from that";
+  EXPECT_EQ(uses(asks("4", "1Mi")), 4000);
+  EXPECT_EQ(uses({{"requests", {{"cpu", "100m"}}}, {"limits", {{"cpu", "250m"}}}}), 250);
+  EXPECT_EQ(uses({{"limits", {{"cpu", 2}}}}), 2000);
+  EXPECT_EQ(uses(asks("1", "1Mi"), {{"requests", {{"cpu", "200m"}}}, {"limits", {{"cpu", "3"}}}}), 1200);
+  EXPECT_EQ(uses({{"limits", {{"cpu", "7E"}}}}, asks("7E", "0")), kMostAsked);
+  EXPECT_EQ(cpu_used_by_rank(json()), 1);
+  EXPECT_EQ(cpu_used_by_rank({{"spec", "text"}}), 1);
+}
+
 TEST(Capacity, InRanks) {
   EXPECT_EQ(slots_of({2000, 4 << 20, 110}, {500, 0, 1}), 4u);
   EXPECT_EQ(slots_of({2000, 4 << 20, 110}, {500, 2 << 20, 1}), 2u);

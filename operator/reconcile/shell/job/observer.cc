@@ -104,6 +104,7 @@ Observed JobObserver::observe(Cluster cluster, const Sidecars& sidecars) const {
 std::vector<observe::NodeFacts> JobObserver::nodes_of(const Cluster& cluster) const {
   const std::string mine = job_ref_.key();
   const Resources rank = rank_requests(cluster.job);
+  const std::int64_t cpu_used = cpu_used_by_rank(cluster.job.spec.pod_template);
   const auto reserved = reserved_by_others(
       cluster.reservations, mine,
       [&](const std::string& name_space, const std::string& pod) { return usage_.is_placed(name_space, pod); });
@@ -119,6 +120,7 @@ std::vector<observe::NodeFacts> JobObserver::nodes_of(const Cluster& cluster) co
       free -= others;
       const std::uint32_t slots = slots_of(free, rank);
       facts.slots = std::max(slots, 1u);  // 0 would mean that there is no limit
+      facts.at_full_speed = std::max(1.0, static_cast<double>(free.cpu) / static_cast<double>(cpu_used));
       facts.cordoned = slots == 0 || !node.takes_pods;
       if (node.allocatable.memory > 0) facts.memory = free.memory;
     } else {
