@@ -1,6 +1,7 @@
 #include "operator/observe/calibration.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "operator/decide/partners.h"
 
@@ -147,9 +148,11 @@ void Calibration::note_node(const std::string& node, double speed, double of_set
 
 Calibration::Value Calibration::cpu_of_node(const std::string& node, const std::string& set,
                                             const std::map<std::string, double>& nominal) const {
+  const Value of_set = cpu(set, nominal);
   const auto it = apart_.find(node);
-  if (it != apart_.end() && it->second.samples >= kSettled) return {it->second.value, true};
-  return cpu(set, nominal);
+  if (it == apart_.end() || it->second.samples < kSettled) return of_set;
+  const double evidence = it->second.samples * std::abs(std::log(it->second.value / of_set.value));
+  return evidence >= kEvidence * std::log(1 + kApart) ? Value{it->second.value, true} : of_set;
 }
 
 void Calibration::rescale(const std::string& set, double ratio) {

@@ -14,9 +14,10 @@
 // A rank that computes for less than kLittle of the mean isn't counted, unless nothing else is known of its
 // Set: its work is a burst, which no CPU quota slows down, or a few reads of a cold cache.
 // A node counts as its Set does, so that no rank moves between nodes of one kind for nothing, unless it was kApart slower
-// (or faster) in each of its last kSettled supersteps or more: then it has the mean of those, and keeps it when its last
-// rank has gone, but not over a restart of the operator. A wave is judged over as many, so that one that is taken back isn't
-// tried again with its nodes exchanged.
+// (or faster) in each of its last n ≥ kSettled supersteps, and n · |ln(its mean ÷ the Set's)| ≥ kEvidence · ln(1 + kApart): one that is
+// far apart is known sooner than one that noise may put there. Then it has that mean, and keeps it when its last rank has gone, but
+// not over a restart of the operator. A wave is judged over kSettled supersteps, so that one that is taken back isn't tried again with
+// its nodes exchanged.
 // The rest is kept in BSPJob.status.calibration, from where a fresh operator takes it up again.
 #pragma once
 
@@ -46,6 +47,7 @@ class Calibration {
   static constexpr double kWeight = 0.1;
   static constexpr double kOutlier = 4;                       // ratio
   static constexpr double kApart = 0.1;                       // ratio
+  static constexpr double kEvidence = 10;                     // supersteps that a node which is just apart has to be
   static constexpr double kLittle = 0.1;                      // of the ranks' mean computing time
   static constexpr std::size_t kFewNodes = 3;                 // nodes
   static constexpr std::uint64_t kEnoughBytes = 100'000'000;  // bytes
