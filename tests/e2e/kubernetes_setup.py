@@ -6,10 +6,9 @@ If a cluster is already up, or an operator already installed, it is used and lef
 import json
 import os
 import sys
-import time
 
 import cluster_job
-from cluster_job import CHART, STATE, TREE, helm, kubectl, on_host, skip
+from cluster_job import CHART, STATE, TREE, helm, kubectl, on_host, skip, wait_for
 
 RELEASE, SYSTEM = "bsp", "bsp-system"
 
@@ -69,13 +68,14 @@ def uninstall():
     crds = {"/CustomResourceDefinition/bspjobs.migbsp.io", "/CustomResourceDefinition/rankmigrations.migbsp.io"}
     namespace = {f"/Namespace/{SYSTEM}", f"{SYSTEM}/ServiceAccount/default", f"{SYSTEM}/ConfigMap/kube-root-ca.crt"}
     expected = before | crds | namespace
-    deadline = time.monotonic() + 60  # the garbage collector deletes the pods after Helm has deleted their Deployment
-    while (left := everything() - expected) and time.monotonic() < deadline:
-        time.sleep(1)
-    kubectl("delete", "crd", "bspjobs.migbsp.io", "rankmigrations.migbsp.io", "--timeout=60s")
-    kubectl("delete", "namespace", SYSTEM, "--timeout=120s")
-    if left:
-        raise AssertionError(f"helm uninstall left {sorted(left)}")
+
+    def left():
+        return sorted(everything() - expected)
+    try:  # the garbage collector deletes the pods after Helm has deleted their Deployment
+        wait_for("helm uninstall to leave nothing", lambda: not left(), 60, detail=left)
+    finally:
+        kubectl("delete", "crd", "bspjobs.migbsp.io", "rankmigrations.migbsp.io", "--timeout=60s")
+        kubectl("delete", "namespace", SYSTEM, "--timeout=120s")
 
 
 def down():
