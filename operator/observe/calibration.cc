@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "operator/decide/partners.h"
+#include "operator/decide/take_back.h"
 
 namespace bsp::observe {
 
@@ -24,6 +25,8 @@ double median(std::vector<double>& values) {
   std::ranges::nth_element(values, middle);
   return *middle;
 }
+
+static_assert(Calibration::kSettled <= decide::TakeBack::kMeasured, "a wave's nodes are known when it is judged");
 
 constexpr double kBesidesMs = 1000;  // upper bound for a pause's unmeasured parts
 }  // namespace

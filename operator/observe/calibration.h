@@ -29,7 +29,6 @@
 #include "crds/bspjob.h"
 #include "crds/rankmigration.h"
 #include "operator/decide/links.h"
-#include "operator/decide/take_back.h"
 #include "operator/observe/collector.h"
 
 namespace bsp::observe {
@@ -42,9 +41,8 @@ struct Estimate {
 
 class Calibration {
  public:
-  static constexpr auto kSettled = static_cast<std::uint32_t>(decide::TakeBack::kMeasured);  // samples
-
   static constexpr double kWeight = 0.1;
+  static constexpr std::uint32_t kSettled = 4;                // samples
   static constexpr double kOutlier = 4;                       // ratio
   static constexpr double kApart = 0.1;                       // ratio
   static constexpr double kEvidence = 10;                     // supersteps that a node which is just apart has to be

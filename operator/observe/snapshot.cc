@@ -88,13 +88,21 @@ decide::Platform make_platform(const std::vector<std::string>& sets, const std::
 
 namespace {
 
+using ByName = std::unordered_map<std::string_view, double>;
+
+// NodeFacts::at_full_speed of each.
+ByName at_full_speed_of(const std::vector<NodeFacts>& nodes) {
+  ByName ranks;
+  for (const NodeFacts& node : nodes) ranks.emplace(node.name, std::max(node.at_full_speed, 1.0));
+  return ranks;
+}
+
 // The slots of nodes as processors: those of the ranks, then the free ones, on the emptiest nodes first. So of slots that are equal for a
 // decision a rank gets the one where least is beside it.
 class Slots {
  public:
   // `at_full_speed`: of each node, by name.
-  Slots(const std::vector<decide::Processor>& nodes, const std::vector<RankFacts>& ranks,
-        const std::unordered_map<std::string_view, double>& at_full_speed)
+  Slots(const std::vector<decide::Processor>& nodes, const std::vector<RankFacts>& ranks, const ByName& at_full_speed)
       : nodes_(nodes), of_node_(nodes.size()) {
     for (std::uint32_t n = 0; n < nodes.size(); ++n) index_.emplace(nodes[n].name, n);
     std::vector<std::uint32_t> held(nodes.size());
@@ -102,8 +110,7 @@ class Slots {
     for (const RankFacts& rank : ranks)
       if (const auto n = node(rank.node)) ++held[*n];
     for (std::uint32_t n = 0; n < nodes.size(); ++n)
-      if (const auto at = at_full_speed.find(nodes[n].name); at != at_full_speed.end())
-        most[n] = std::max(at->second, 1.0);
+      if (const auto at = at_full_speed.find(nodes[n].name); at != at_full_speed.end()) most[n] = at->second;
     for (const RankFacts& rank : ranks) {
       const auto n = node(rank.node);
       on_.push_back(!n ? kNowhere : held[*n] <= most[*n] ? add(*n) : shared(*n, held[*n], most[*n]));
@@ -169,7 +176,7 @@ class Slots {
   ProcessorId home(std::uint32_t n) {
     for (std::size_t& next = next_home_[n]; next < of_node_[n].size(); ++next)
       if (!stays_.contains(of_node_[n][next].value)) return of_node_[n][next++];
-    ++next_home_[n];
+    ++next_home_[n];  // beyond the one that is added
     return add(n, 1);
   }
   ProcessorId way_back(std::uint32_t n) {
@@ -190,10 +197,8 @@ class Slots {
 
 decide::Snapshot make_snapshot(decide::Platform platform, const std::vector<RankFacts>& ranks,
                                const std::vector<NodeFacts>& nodes) {
-  std::unordered_map<std::string_view, double> at_full_speed;
-  for (const NodeFacts& node : nodes) at_full_speed.emplace(node.name, node.at_full_speed);
   const std::vector<decide::Processor> of_nodes = std::exchange(platform.processors, {});
-  Slots slots(of_nodes, ranks, at_full_speed);
+  Slots slots(of_nodes, ranks, at_full_speed_of(nodes));
   std::uint64_t last_move = 0;
   for (const RankFacts& rank : ranks) last_move = std::max(last_move, rank.last_move);
   decide::Snapshot snapshot;
@@ -213,12 +218,14 @@ decide::Snapshot make_snapshot(decide::Platform platform, const std::vector<Rank
 
 std::vector<double> slowed_by_each_other(const std::vector<std::string>& node_of_rank,
                                          const std::vector<NodeFacts>& nodes) {
-  std::unordered_map<std::string_view, double> ranks, most;
+  const ByName most = at_full_speed_of(nodes);
+  ByName ranks;
   for (const std::string& node : node_of_rank) ++ranks[node];
-  for (const NodeFacts& node : nodes) most[node.name] = std::max(node.at_full_speed, 1.0);
   std::vector<double> out;
-  for (const std::string& node : node_of_rank)
-    out.push_back(most.contains(node) ? std::max(1.0, ranks[node] / most[node]) : 1);
+  for (const std::string& node : node_of_rank) {
+    const auto at = most.find(node);
+    out.push_back(at == most.end() ? 1 : std::max(1.0, ranks[node] / at->second));
+  }
   return out;
 }
 

@@ -126,7 +126,7 @@ struct LoopShape {
   std::uint64_t least_steps = 200, most_steps = 1000;  // supersteps of the run
   double least_share = 0.005, most_share = 0.05;       // of a superstep, that a message takes, approximately
   bool shared = false;                                 // links between Sets carry one to three ranks at their full pace
-  bool crowded = true;  // in a quarter of the platforms two ranks share a node's speed; an operator's slots never do
+  bool crowded = true;                                 // in a quarter of the platforms two ranks share a node's speed
 };
 
 inline LoopJob random_loop_job(std::mt19937_64& random, const LoopShape& shape) {

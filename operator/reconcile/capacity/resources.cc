@@ -86,10 +86,12 @@ Resources requests_of_rank(const json& pod_template, const json& sidecar_resourc
 std::int64_t cpu_used_by_rank(const json& pod_template) {
   std::int64_t sum = 0;
   for (const json& container : part_at(part_at(pod_template, "spec"), "containers")) {
-    const json& resources = part_at(container, "resources");
-    const std::int64_t limit = amount(part_at(resources, "limits"), "cpu", true), requests = requested(resources).cpu;
-    const bool is_program = text_at(container, "name") == "app";
-    sum = std::min(sum + (!is_program ? requests : limit > 0 ? limit : std::max(requests, kCore)), kMostAsked);
+    std::int64_t uses = asked(container).cpu;
+    if (text_at(container, "name") == names::kAppContainer) {
+      const std::int64_t limit = amount(part_at(part_at(container, "resources"), "limits"), "cpu", true);
+      uses = limit > 0 ? limit : std::max(uses, kCore);
+    }
+    sum = std::min(sum + uses, kMostAsked);
   }
   return std::max<std::int64_t>(sum, 1);
 }

@@ -153,7 +153,7 @@ std::optional<Decided> Rescheduler::advance(const Observed& o) {
     set_of_rank.push_back(place.set);
     node_of_rank.push_back(place.node);
   }
-  const std::vector<double> alone = observe::slowed_by_each_other(node_of_rank, o.nodes);
+  std::vector<double> alone;  // how much faster each would be; found once a superstep has come
   work_.set_unit(unit_of_work(o));
   while (auto superstep = collector_.take()) {
     const bool counts = !moving && o.job.spec.rescheduling.mode != crds::ReschedulingMode::kOff &&
@@ -164,6 +164,7 @@ std::optional<Decided> Rescheduler::advance(const Observed& o) {
     for (std::size_t i = 0; i < set_of_rank.size(); ++i) superstep->instructions[i] *= work_.factor(set_of_rank[i]);
     observe::SuperstepTimes times = collector_.history().back();
     times.instructions = superstep->instructions;
+    if (alone.empty()) alone = observe::slowed_by_each_other(node_of_rank, o.nodes);
     for (std::size_t i = 0; i < alone.size(); ++i) times.instructions[i] *= alone[i];
     if (work_.unit() != observe::WorkUnit::kMixed) calibration_.add_superstep(times, set_of_rank, node_of_rank);
     if (!counts) continue;
