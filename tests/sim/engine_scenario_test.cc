@@ -11,7 +11,6 @@ namespace bsp::sim::test {
 namespace {
 
 using testing::DoubleNear;
-using testing::ElementsAre;
 
 constexpr double kOverRun = 1e-6;  // s, sums over many supersteps
 
@@ -174,11 +173,19 @@ TEST(Scenario, LinksThatNobodySharesAreNot) {
 
 TEST(Scenario, NoCallFollowsTheLastSuperstep) {
   const Platform platform = two_sets();
-  const Script workload({{.instructions = {1e9, 1e9}}}, 12);
-  const auto outcome =
-      simulate({.platform = platform, .workload = workload, .mapping = on({0, 1}), .params = {.alpha0 = 4}});
-  ASSERT_TRUE(outcome);
-  EXPECT_THAT(call_supersteps(*outcome), ElementsAre(4));
+  // AutoMig's second call is due at superstep 12; Auto's at superstep 8, where it judges the wave of the first call.
+  for (const auto& [heuristic, supersteps] :
+       {std::pair{decide::Heuristic::kAutoMig, 12u}, {decide::Heuristic::kAuto, 8u}}) {
+    for (const auto& [length, calls] : {std::pair{supersteps, 1u}, {supersteps + 1, 2u}}) {
+      const Script workload({{.instructions = {1e9, 1e9}}}, length);
+      const auto outcome = simulate({.platform = platform,
+                                     .workload = workload,
+                                     .mapping = on({0, 1}),
+                                     .params = {.heuristic = heuristic, .alpha0 = 4}});
+      ASSERT_TRUE(outcome) << outcome.error().message;
+      EXPECT_EQ(outcome->calls.size(), calls) << crds::to_string(heuristic) << ", " << length << " supersteps";
+    }
+  }
 }
 
 TEST(Scenario, DecidingPaysForCallsAndMovesNothing) {
