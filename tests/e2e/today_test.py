@@ -68,8 +68,13 @@ class Order(unittest.TestCase):
         others = {name for name, properties in tests.items() if "kubernetes" not in properties.get("LABELS", [])}
         self.assertGreater(len(others), 1000)
         self.assertEqual(others - set(tests["kubernetes.up"]["DEPENDS"]), set())
-        in_order = sorted((t for t in tests if "kubernetes" in tests[t].get("LABELS", [])), key=lambda t: -float(tests[t]["COST"]))
-        self.assertEqual(in_order[-1], "kubernetes.faults")
+        costs = {name: float(properties["COST"]) for name, properties in tests.items() if name not in others}
+        in_order = sorted(costs, key=lambda name: -costs[name])
+        self.assertEqual(len(set(costs.values())), len(costs), "each has a place of its own")
+        self.assertEqual([name.removeprefix("kubernetes.") for name in in_order[:4]], ["up", "install", "uninstall", "down"])
+        suites = in_order[4:]  # a day begins with any of them; the next ones follow it
+        after_faults = suites[(suites.index("kubernetes.faults") + 1) % len(suites)]
+        self.assertEqual(after_faults, "kubernetes.manifests")
 
 
 if __name__ == "__main__":
