@@ -4,8 +4,7 @@
 
 #include <cstdio>
 
-#include "operator/observe/snapshot.h"
-#include "tests/bench/closed_loop.h"
+#include "tests/unit/observe/operator_loop.h"
 
 namespace bsp::observe {
 namespace {
@@ -43,39 +42,13 @@ decide::LoopJob world_with_a_slow_node(std::mt19937_64& random) {
   return job;
 }
 
-// The platform as the operator knows it: every speed from reports alone.
-decide::LoopRun run_calibrated(const decide::LoopJob& job, const decide::Params& params, std::uint64_t seed) {
-  const decide::Platform& truth = job.start.platform;
-  std::vector<std::string> names;
-  std::vector<NodeFacts> facts;
-  for (const decide::Set& set : truth.sets) names.push_back(set.name);
-  for (const decide::Processor& p : truth.processors)
-    facts.push_back({.name = p.name, .set = names[p.set.value], .slots = p.slots});
-  Calibration calibration;
-  const decide::LoopView view = [&](const decide::MeasuredSuperstep& seen, const std::vector<ProcessorId>& on,
-                                    decide::Snapshot& known) {
-    SuperstepTimes times;
-    times.superstep = seen.superstep.value;
-    times.instructions = seen.instructions;
-    times.compute_seconds = seen.compute_seconds;
-    std::vector<std::string> sets, nodes;
-    for (const ProcessorId p : on) {
-      sets.push_back(facts[p.value].set);
-      nodes.push_back(facts[p.value].name);
-    }
-    calibration.add_superstep(times, sets, nodes);
-    known.platform = make_platform(names, facts, calibration);
-  };
-  return run_loop(job, params, 0.02, seed, decide::make_plan, view);
-}
-
 TEST(SlowNode, ItsRankLeavesWithFewMovesBesides) {
-  const decide::Params params{.heuristic = decide::Heuristic::kAuto, .early_calls = true};
+  const OperatorLoop loop{.params = {.heuristic = decide::Heuristic::kAuto, .early_calls = true}};
   std::mt19937_64 random(kSlowNodeSeed);
   std::uint64_t helped = 0, moves = 0, late = 0;
   for (std::uint64_t w = 0; w < 30; ++w) {
     const decide::LoopJob job = world_with_a_slow_node(random);
-    const decide::LoopRun run = run_calibrated(job, params, kSlowNodeSeed + w);
+    const decide::LoopRun run = run_as_operator(job, loop, kSlowNodeSeed + w);
     helped += run.makespan < job.seconds_without_moves() * 0.99;
     moves += run.moves;
     for (const std::uint64_t at : run.moved_at) late += at > 220 && at < 400;
