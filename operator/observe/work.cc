@@ -34,6 +34,12 @@ WorkUnit unit_of(std::size_t counted, std::size_t ranks) {
   return counted == ranks ? WorkUnit::kInstructions : counted == 0 ? WorkUnit::kCpuTime : WorkUnit::kMixed;
 }
 
+void leave_out_limits(SuperstepTimes& times, std::span<const std::uint8_t> held_back, WorkUnit unit) {
+  if (unit != WorkUnit::kCpuTime) return;
+  for (std::size_t i = 0; i < std::min(held_back.size(), times.compute_seconds.size()); ++i)
+    if (held_back[i] != 0) times.compute_seconds[i] = std::min(times.compute_seconds[i], times.instructions[i] * 1e-9);
+}
+
 // [from, to, f(to) / f(from), samples] of ranks that moved, and [Set, f] as it is in use, so that a restart changes no unit.
 Work Work::from_json(const json& j) {
   Work work;

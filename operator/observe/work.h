@@ -32,6 +32,7 @@
 
 #include "operator/observe/benchmarks.h"
 #include "operator/observe/calibration.h"
+#include "operator/observe/collector.h"
 
 namespace bsp::observe {
 
@@ -39,6 +40,11 @@ enum class WorkUnit : std::uint8_t { kUnknown, kInstructions, kCpuTime, kMixed }
 
 // Of the ranks that have said so.
 WorkUnit unit_of(std::size_t counted, std::size_t ranks);
+
+// What a rank's own CPU limit takes from it, it takes on every node; but its periods and supersteps may keep in step for long, so that some
+// nodes look slower than others. So of a rank that is held back by it (by rank: not 0) CPU time counts as computing time, where it is
+// known (kCpuTime). `times`: as reported.
+void leave_out_limits(SuperstepTimes& times, std::span<const std::uint8_t> held_back, WorkUnit unit);
 
 class Work {
  public:

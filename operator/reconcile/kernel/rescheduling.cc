@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "operator/observe/snapshot.h"
+#include "operator/reconcile/kernel/status.h"
 
 namespace bsp::reconcile {
 
@@ -153,7 +154,8 @@ std::optional<Decided> Rescheduler::advance(const Observed& o) {
     set_of_rank.push_back(place.set);
     node_of_rank.push_back(place.node);
   }
-  std::vector<double> alone;  // how much faster each would be; found once a superstep has come
+  std::vector<double> alone;             // how much faster each would be; found once a superstep has come
+  std::vector<std::uint8_t> held_back;  // by its own limit; found then, too
   work_.set_unit(unit_of_work(o));
   while (auto superstep = collector_.take()) {
     const bool counts = !moving && o.job.spec.rescheduling.mode != crds::ReschedulingMode::kOff &&
@@ -162,10 +164,15 @@ std::optional<Decided> Rescheduler::advance(const Observed& o) {
     if (counts && window_->counted() < window_->cadence().k) settle_work(o);
     work_.add(superstep->instructions, set_of_rank);
     for (std::size_t i = 0; i < set_of_rank.size(); ++i) superstep->instructions[i] *= work_.factor(set_of_rank[i]);
+    if (alone.empty()) {
+      alone = observe::slowed_by_each_other(node_of_rank, o.nodes);
+      held_back = held_back_by_limit(o);
+    }
     observe::SuperstepTimes times = collector_.history().back();
+    observe::leave_out_limits(times, held_back, work_.unit());
     times.instructions = superstep->instructions;
-    if (alone.empty()) alone = observe::slowed_by_each_other(node_of_rank, o.nodes);
-    for (std::size_t i = 0; i < alone.size(); ++i) times.instructions[i] *= alone[i];
+    for (std::size_t i = 0; i < alone.size(); ++i)
+      if (held_back[i] == 0) times.instructions[i] *= alone[i];
     if (work_.unit() != observe::WorkUnit::kMixed) calibration_.add_superstep(times, set_of_rank, node_of_rank);
     if (!counts) continue;
     calibration_.add_traffic(*superstep, o.job.status.epoch->sets, set_of_rank);

@@ -7,6 +7,8 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "base/core/first_few.h"
@@ -91,6 +93,23 @@ bool warn_of_throttling(const Observed& o, crds::BspJobStatus& status) {
                        worst->rank.value, share * 100, limit)
          : "no rank is held back by a CPU limit");
   return is;
+}
+
+std::vector<std::uint8_t> held_back_by_limit(const Observed& o) {
+  std::vector<std::uint8_t> held_back(o.job.status.ranks.size());
+  const std::string limit = cpu_limit_of(o.job.spec);
+  const auto milli = crds::quantity_milli(limit);
+  if (limit.empty() || !milli) return held_back;
+  std::unordered_map<std::string_view, double> speed;
+  for (const observe::NodeFacts& node : o.nodes) speed.emplace(node.name, node.speed);
+  for (std::size_t i = 0; i < held_back.size(); ++i) {
+    const crds::RankPlace& place = o.job.status.ranks[i];
+    const auto sidecar = o.sidecars.find(place.pod);
+    if (sidecar == o.sidecars.end() || sidecar->second.throttled <= kMuchThrottled) continue;
+    const auto node = speed.find(place.node);
+    held_back[i] = static_cast<double>(*milli) < 1000 * (node == speed.end() ? 1 : node->second);
+  }
+  return held_back;
 }
 
 namespace {

@@ -34,6 +34,9 @@ inline constexpr const char* kWaveDelayed = "WaveDelayed";
 void show_delay(const Observed& o, const std::string& delay, crds::BspJobStatus& status);
 // A CPU limit of the template that throttles a rank. These return true if the condition has just become True.
 bool warn_of_throttling(const Observed& o, crds::BspJobStatus& status);
+// By rank, whether that limit holds it back (not 0): as much as is warned of, and its node would give more to one thread. Of a limit of
+// more than a thread's share, nothing is concluded.
+std::vector<std::uint8_t> held_back_by_limit(const Observed& o);
 // Ranks that may move but complete no superstep, so none can.
 bool warn_of_no_supersteps(const Observed& o, crds::BspJobStatus& status);
 

@@ -104,6 +104,24 @@ TEST_F(Rescheduling, WithoutABenchmarkOrWithAHostileOneCpuTimeIsAsBefore) {
   EXPECT_FALSE(calibrated("cpuBenchmark", "fast"));
 }
 
+// Ranks in slow take twice as long, as their limit has it.
+TEST_F(Rescheduling, ALimitThatHoldsRanksBackMakesNoSetSlower) {
+  time_and_benchmark();
+  for (auto& [pod, s] : o.sidecars) s.status->cpu.reset();
+  o.job.spec.pod_template["spec"]["containers"][0]["resources"]["limits"]["cpu"] = "200m";
+  Rescheduler unaware = rescheduler();
+  const auto moved = feed(unaware, 1, 4);
+  ASSERT_TRUE(moved);
+  EXPECT_GT(moved->decision.planned_moves, 0u);
+  for (auto& [pod, s] : o.sidecars) s.throttled = 0.5;
+  Rescheduler r = rescheduler();
+  const auto decided = feed(r, 1, 4);
+  ASSERT_TRUE(decided);
+  EXPECT_EQ(decided->decision.planned_moves, 0u);
+  store(r);
+  for (const char* set : {"slow", "fast"}) EXPECT_NEAR(calibrated("cpu", set)->value, 1e9, 1) << set;
+}
+
 // As of a target that waits, or whose move was rolled back.
 TEST_F(Rescheduling, ASetWithoutRanksHasTheSpeedThatItsFirstPodMeasured) {
   o.nodes.push_back({.name = "newest-0", .set = "newest", .speed = 1});

@@ -139,6 +139,34 @@ TEST(Status, AThrottlingCpuLimitIsWarnedOfOnce) {
   EXPECT_EQ(condition(throttle(0.01))->status, crds::ConditionStatus::kFalse);
 }
 
+TEST(Status, OnlyALimitBelowItsNodesShareHoldsARankBack) {
+  sim::World w({.ranks = 3, .slow = 2, .fast = 3});  // nodes that give a quarter of a core to a rank, and a whole one
+  ASSERT_TRUE(w.run_until(crds::JobPhase::kRunning));
+  Observed o = w.observe();
+  std::vector<std::uint8_t> on_fast, everywhere;
+  for (const crds::RankPlace& place : o.job.status.ranks)
+    on_fast.push_back(place.set == "fast"), everywhere.push_back(1);
+  const std::vector<std::uint8_t> nowhere(everywhere.size());
+  ASSERT_NE(on_fast, nowhere);
+  ASSERT_NE(on_fast, everywhere);
+  const auto with = [&](double share, const char* limit) {
+    for (auto& [pod, facts] : o.sidecars) facts.throttled = share;
+    nlohmann::json& resources = o.job.spec.pod_template["spec"]["containers"][0]["resources"];
+    resources = limit ? nlohmann::json{{"limits", {{"cpu", limit}}}} : nlohmann::json::object();
+    return held_back_by_limit(o);
+  };
+  EXPECT_EQ(with(0.5, nullptr), nowhere) << "the nodes are slow";
+  EXPECT_EQ(with(0.5, "nonsense"), nowhere);
+  EXPECT_EQ(with(0.5, "2"), nowhere);
+  EXPECT_EQ(with(0.5, "500m"), on_fast);
+  EXPECT_EQ(with(0.5, "0.2"), everywhere);
+  EXPECT_EQ(with(0.04, "0.2"), nowhere) << "hardly";
+  o.nodes.clear();
+  EXPECT_EQ(with(0.5, "500m"), everywhere) << "of a node that has gone nothing is known";
+  o.sidecars.clear();
+  EXPECT_EQ(with(0.5, "500m"), nowhere);
+}
+
 TEST(Status, ADistrustedSidecarIsNamedOnce) {
   sim::World w;
   ASSERT_TRUE(w.run_until(crds::JobPhase::kRunning));
