@@ -137,6 +137,7 @@ json rules_json(const decide::Plan& plan) {
   json j = {{"superstepsToCome", r.supersteps},
             {"leastGain", r.least_gain},
             {"noise", r.noise},
+            {"unsteady", r.unsteady},
             {"owedSeconds", r.owed},
             {"budgetSeconds", nullptr},
             {"waves", r.waves},

@@ -224,13 +224,16 @@ void plan<Heuristic::kAuto>(const Case& c, std::span<const PmEntry> list, Plan& 
   plan.forecast.before = plan.forecast.after = search.now();
   plan.objective.before = plan.objective.after = H * search.now();
   const double worth_it = plan.objective.before * (1 - c.params.min_gain);
-  const auto is_worth_it = [&](const Candidate& it, double least) {
-    return !it.waves.after.empty() && it.F <= worth_it && it.superstep <= search.now() * (1 - least);
+  const auto is_worth_it = [&](const Candidate& it, double least, auto error_of) {
+    if (it.waves.after.empty() || it.F > worth_it) return false;
+    plan.rules.unsteady = AutoRule::kSure * (search.*error_of)(it.waves.after.back());
+    return it.superstep <= search.now() * (1 - std::max(least, plan.rules.unsteady));
   };
   Candidate best = search.best();
-  bool pays = is_worth_it(best, sure);
+  bool pays = is_worth_it(best, sure, &AutoSearch::error_of_longest);
   if (!pays)
-    if (auto part = search.faster_part_of(found, c.metrics.I_recent); is_worth_it(part, AutoRule::kLeast)) {
+    if (auto part = search.faster_part_of(found, c.metrics.I_recent);
+        is_worth_it(part, AutoRule::kLeast, &AutoSearch::error_of_any_move)) {
       pays = plan.rules.replayed = true;
       plan.rules.least_gain = AutoRule::kLeast;
       best = std::move(part);

@@ -1,6 +1,7 @@
 #include "operator/decide/auto_search.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <tuple>
 
@@ -156,6 +157,25 @@ double AutoSearch::next_pays(const Candidate& chosen, double sure) const {
 double AutoSearch::superstep_of(std::span<const ProcessorId> on) const {
   const auto [time, comm] = superstep(on);
   return time + comm;
+}
+
+double AutoSearch::error_of_ratio(ProcessorId before, ProcessorId after) const {
+  const Processor &p = c_.snapshot.platform.processor(before), &q = c_.snapshot.platform.processor(after);
+  return p.set == q.set && p.cpu == q.cpu ? 0 : std::hypot(p.cpu_error, q.cpu_error);
+}
+
+double AutoSearch::error_of_longest(std::span<const ProcessorId> on) const {
+  const auto longest = [&](std::span<const ProcessorId> mapping) {
+    const std::vector<double> seconds = processor_seconds(c_.columns, I_, mapping);
+    return ProcessorId{static_cast<std::uint32_t>(std::ranges::max_element(seconds) - seconds.begin())};
+  };
+  return error_of_ratio(longest(c_.columns.on), longest(on));
+}
+
+double AutoSearch::error_of_any_move(std::span<const ProcessorId> on) const {
+  double largest = 0;
+  for (std::size_t i = 0; i < on.size(); ++i) largest = std::max(largest, error_of_ratio(c_.columns.on[i], on[i]));
+  return largest;
 }
 
 // max Time, max Comm.

@@ -60,6 +60,11 @@ class AutoSearch {
   // A superstep where all ranks are, s; and under a mapping.
   [[nodiscard]] double now() const { return now_.first + now_.second; }
   [[nodiscard]] double superstep_of(std::span<const ProcessorId> on) const;
+  // How far off the gain of a mapping may be since speeds are (Processor::cpu_error), as a part of a superstep: standard error. Equal speeds
+  // of one Set are off alike. Either those of the processors that take longest count, before and after; or, as work is
+  // irregular, those of each rank that moves.
+  [[nodiscard]] double error_of_longest(std::span<const ProcessorId> on) const;
+  [[nodiscard]] double error_of_any_move(std::span<const ProcessorId> on) const;
   // Comm(i,j), if only i moves, s.
   [[nodiscard]] double comm_in(RankId i, SetId j) const {
     return j == c_.columns.own[i.value] ? here_[i.value] : comm_of_(i, j);
@@ -79,6 +84,7 @@ class AutoSearch {
     bool certain;      // its gain is no matter of noise
   };
 
+  [[nodiscard]] double error_of_ratio(ProcessorId before, ProcessorId after) const;
   [[nodiscard]] std::pair<double, double> superstep(std::span<const ProcessorId> on) const;
   [[nodiscard]] double comm_under(std::span<const ProcessorId> on) const;
   [[nodiscard]] double max_comm(std::span<const ProcessorId> on) const;

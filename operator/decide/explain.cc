@@ -44,6 +44,8 @@ std::vector<std::string> explain_rules(const Plan& plan) {
                                  r.supersteps, r.least_gain * 100);
   if (r.replayed) line += ", whatever the work, because every move is to a faster processor";
   if (r.noise > 0) line += std::format(" (standard error of the work {:.2g} %)", r.noise * 100);
+  if (r.unsteady > r.least_gain)
+    line += std::format("; between these nodes from {:.2g} %, as their speeds change for a while", r.unsteady * 100);
   if (std::isfinite(r.budget))
     line += std::format("; besides what staying costs, a wave may cost {}, owed {}", seconds(std::max(0.0, r.budget)),
                         seconds(r.owed));

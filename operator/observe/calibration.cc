@@ -88,6 +88,7 @@ void Calibration::add_superstep(const SuperstepTimes& times, const std::vector<s
   struct Node {
     const std::string* set;
     Sums sums;
+    std::size_t ranks = 0;  // which: equal for equal ones
   };
   std::unordered_map<std::string_view, Node> nodes;
   std::map<std::string_view, Sums> sets;
@@ -99,25 +100,32 @@ void Calibration::add_superstep(const SuperstepTimes& times, const std::vector<s
   for (std::size_t i = 0; i < ranks; ++i) mean += times.compute_seconds[i] / static_cast<double>(ranks);
   std::map<std::string_view, Sums> little;  // by Set, of ranks that say next to nothing
   for (std::size_t i = 0; i < ranks; ++i) {
-    if (times.compute_seconds[i] < kLittle * mean) {
-      add(little[set_of_rank[i]], i);
-      continue;
-    }
-    add(sets[set_of_rank[i]], i);
-    if (i < node_of_rank.size()) add(nodes.try_emplace(node_of_rank[i], &set_of_rank[i], Sums{}).first->second.sums, i);
+    const bool says_little = times.compute_seconds[i] < kLittle * mean;
+    add(says_little ? little[set_of_rank[i]] : sets[set_of_rank[i]], i);
+    if (i >= node_of_rank.size()) continue;
+    Node& node = nodes.try_emplace(node_of_rank[i], &set_of_rank[i]).first->second;
+    node.ranks = node.ranks * 31 + i + 1;
+    if (!says_little) add(node.sums, i);
   }
   for (const auto& [set, sums] : little)  // better than nothing
     if (!sets.contains(set) && !cpu_.contains(std::string(set))) sets[set] = sums;
   std::map<std::string_view, std::vector<double>> of_set;  // its nodes' speeds
   for (const auto& [name, node] : nodes)
     if (node.sums.measured()) of_set[*node.set].push_back(node.sums.I / node.sums.CT);
+  nodes_.clear();
   for (const auto& [set, sums] : sets) {
     if (!sums.measured()) continue;
     std::vector<double>& speeds = of_set[set];
+    if (!speeds.empty()) nodes_[std::string(set)] = speeds.size();
     add_speed(cpu_[std::string(set)], speeds.size() < kFewNodes ? sums.I / sums.CT : median(speeds));
   }
-  for (const auto& [name, node] : nodes)
-    if (node.sums.measured()) note_node(std::string(name), node.sums.I / node.sums.CT, cpu_.at(*node.set).value);
+  for (const auto& [name, node] : nodes) {
+    if (!node.sums.measured()) continue;
+    const double speed = node.sums.I / node.sums.CT;
+    note_node(std::string(name), speed, cpu_.at(*node.set).value);
+    steadiness_.add(name, node.ranks, speed);
+  }
+  steadiness_.end_superstep();
 }
 
 void Calibration::add_traffic(const decide::MeasuredSuperstep& t, const std::vector<std::string>& sets,
@@ -155,11 +163,12 @@ Calibration::Value Calibration::cpu_of_node(const std::string& node, const std::
   const auto it = apart_.find(node);
   if (it == apart_.end() || it->second.samples < kSettled) return of_set;
   const double evidence = it->second.samples * std::abs(std::log(it->second.value / of_set.value));
-  return evidence >= kEvidence * std::log(1 + kApart) ? Value{it->second.value, true} : of_set;
+  return evidence >= kEvidence * std::log(1 + kApart) ? Value{it->second.value, true, error_of(it->second, 1)} : of_set;
 }
 
 void Calibration::rescale(const std::string& set, double ratio) {
   if (const auto it = cpu_.find(set); it != cpu_.end()) it->second.value *= ratio;
+  steadiness_.restart();
   apart_.clear();  // nodes are not kept by Set; one that is apart is found again within kSettled supersteps
 }
 
@@ -182,8 +191,16 @@ void Calibration::add_late_move(const std::string& from, const std::string& to, 
   ++bandwidth.samples;
 }
 
+double Calibration::error_of(const Estimate& speed, std::size_t nodes) const {
+  const double blocks = std::min<double>(speed.samples, 2 / kWeight - 1) / Steadiness::kBlock;
+  return steadiness_.noise() / std::sqrt(blocks * static_cast<double>(nodes));
+}
+
 Calibration::Value Calibration::cpu(const std::string& set, const std::map<std::string, double>& nominal) const {
-  if (const auto it = cpu_.find(set); it != cpu_.end()) return {it->second.value, true};
+  if (const auto it = cpu_.find(set); it != cpu_.end()) {
+    const auto nodes = nodes_.find(set);
+    return {it->second.value, true, error_of(it->second, nodes == nodes_.end() ? 1 : nodes->second)};
+  }
   auto speed = [&](const std::string& name) {
     const auto it = nominal.find(name);
     return it == nominal.end() || it->second <= 0 ? 1.0 : it->second;

@@ -18,6 +18,8 @@
 // far apart is known sooner than one that noise may put there. Then it has that mean, and keeps it when its last rank has gone, but
 // not over a restart of the operator. A wave is judged over kSettled supersteps, so that one that is taken back isn't tried again with
 // its nodes exchanged.
+// Of a Set's speed n samples of so many nodes, at most 2/kWeight − 1, have the standard error noise · √(kBlock / (n · nodes)), of a node's own
+// speed its samples (steadiness.h).
 // The rest is kept in BSPJob.status.calibration, from where a fresh operator takes it up again.
 #pragma once
 
@@ -30,6 +32,7 @@
 #include "crds/rankmigration.h"
 #include "operator/decide/links.h"
 #include "operator/observe/collector.h"
+#include "operator/observe/steadiness.h"
 
 namespace bsp::observe {
 
@@ -77,6 +80,7 @@ class Calibration {
   struct Value {
     double value = 0;
     bool measured = false;
+    double error = 0;  // of a measured speed, standard, relative
   };
   // Instructions/s; unmeasured Sets by their nominal speed relative to a measured one.
   [[nodiscard]] Value cpu(const std::string& set, const std::map<std::string, double>& nominal) const;
@@ -90,9 +94,12 @@ class Calibration {
 
  private:
   void note_node(const std::string& node, double speed, double of_set);
+  [[nodiscard]] double error_of(const Estimate& speed, std::size_t nodes) const;
 
   std::map<std::string, Estimate> cpu_;
+  std::map<std::string, std::size_t> nodes_;                           // by Set, that ranks computed on
   std::unordered_map<std::string, Estimate> apart_;                    // by node: since it is
+  Steadiness steadiness_;
   std::map<std::pair<std::string, std::string>, Estimate> bandwidth_;  // bytes/s
   std::map<std::string, Estimate> fixed_;
   std::map<std::pair<std::string, std::string>, decide::LinkSeen> links_;

@@ -59,6 +59,7 @@ decide::Platform make_platform(const std::vector<std::string>& sets, const std::
                                    .set = {static_cast<std::uint32_t>(set - sets.begin())},
                                    .cpu = cpu.value,
                                    .cpu_origin = origin(cpu.measured),
+                                   .cpu_error = cpu.error,
                                    .load = 0,
                                    .slots = node.slots,
                                    .taken = node.taken,

@@ -75,10 +75,14 @@ Result<void> check_params(const decide::Params& p) {
 Result<void> check_snapshot(const decide::Snapshot& s) {
   if (s.ranks.empty()) return wrong("snapshot.ranks", "must have at least one rank");
   if (auto good = decide::columns_of(s); !good) return std::unexpected(good.error().in("snapshot"));
-  for (std::size_t p = 0; p < s.platform.processors.size(); ++p)
-    if (const double cpu = s.platform.processors[p].cpu; !(cpu >= kLeastCpu && cpu <= kMostValue))
+  for (std::size_t p = 0; p < s.platform.processors.size(); ++p) {
+    const auto& [cpu, error] = std::pair(s.platform.processors[p].cpu, s.platform.processors[p].cpu_error);
+    if (!(cpu >= kLeastCpu && cpu <= kMostValue))
       return wrong(std::format("snapshot.platform.processors.cpu[{}]", p),
                    std::format("must be from {} to {} instructions/s, is {}", kLeastCpu, kMostValue, cpu));
+    if (!is_amount(error))
+      return wrong(std::format("snapshot.platform.processors.cpuError[{}]", p), out_of_range(error, is_amount));
+  }
   BSP_CHECK_OK(check_grid("snapshot.platform.T", s.platform.T));
   BSP_CHECK_OK(check_grid("snapshot.platform.Mig", s.platform.Mig));
   BSP_CHECK_OK(check_grid("snapshot.platform.capacity", s.platform.capacity));

@@ -50,6 +50,7 @@ constexpr void fields_of(Of<Processor>, auto&& v) {
   v("slots", &P::slots, kRare);
   v("taken", &P::taken, kRare);
   v("cordoned", &P::cordoned, kRare);
+  v("cpuError", &P::cpu_error, kRare);
 }
 
 constexpr void fields_of(Of<Platform>, auto&& v) {
@@ -179,6 +180,7 @@ constexpr void fields_of(Of<Rules>, auto&& v) {
   using R = Rules;
   v("supersteps", &R::supersteps);
   v("leastGain", &R::least_gain);
+  v("unsteady", &R::unsteady, kRare);
   v("noise", &R::noise);
   v("owed", &R::owed);
   v("budget", &R::budget, kRare);

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "operator/decide/auto.h"
+#include "operator/decide/explain.h"
 #include "operator/decide/settle.h"
 #include "operator/decide/take_back.h"
 #include "operator/decide/waves.h"
@@ -425,6 +426,42 @@ TEST(Auto, DoesNotMoveForNoise) {
   job.supersteps = 2000;
   for (std::uint64_t seed = 0; seed < 10; ++seed)
     EXPECT_EQ(run_loop(job, as_a_job_runs(), 0.1, kAutoSeed + seed).moves, 0u) << seed;
+}
+
+// The mean speeds of one Set are known better than those of a node of another one, which was slow for a while.
+TEST(Auto, AGainHasToBeMoreThanTheErrorOfSpeeds) {
+  for (const auto& [error, moves] : {std::pair{0.0, 2u}, {0.1, 2u}, {0.2, 0u}}) {
+    World world({{.name = "slow", .processors = 2, .cpu = 1e9, .slots = 1},
+                 {.name = "fast", .processors = 2, .cpu = 2e9, .slots = 1}},
+                {0, 1}, 100e9);
+    for (std::uint32_t p : {0, 1}) world.snapshot.platform.processors[p].cpu_error = error;
+    const Plan plan = *world.plan(as_a_job_runs());
+    EXPECT_EQ(plan.moves.size(), moves) << error;
+    EXPECT_DOUBLE_EQ(plan.rules.unsteady, AutoRule::kSure * error);
+    const bool said = std::ranges::any_of(explain(plan, world.snapshot), [](const std::string& line) {
+      return line.contains("as their speeds change for a while");
+    });
+    EXPECT_EQ(said, error > 0);
+  }
+}
+
+// As nobody is known to take longest, each move has to be sure.
+TEST(Auto, EachMoveOfIrregularWorkHasToBeMoreThanTheErrorOfSpeeds) {
+  for (const auto& [error, moves] : {std::pair{0.0, 4u}, {0.2, 0u}}) {
+    World world({{.name = "slow", .processors = 4, .cpu = 1e9, .slots = 1},
+                 {.name = "fast", .processors = 4, .cpu = 2e9, .slots = 1}},
+                {0, 1, 2, 3});
+    world.snapshot.platform.processors[3].cpu_error = error;
+    const Params params = as_a_job_runs();
+    Window window({}, params, 4, 2);
+    for (std::uint64_t t = 1; !window.call_due(); ++t) {
+      for (std::uint32_t i = 0; i < 4; ++i) world.instructions[i] = i == t % 4 ? 300e9 : 10e9;
+      window.add(world.superstep(t));
+    }
+    const Plan plan = *make_plan(world.snapshot, window, params);
+    EXPECT_EQ(plan.moves.size(), moves) << error;
+    EXPECT_EQ(plan.rules.replayed, moves > 0);
+  }
 }
 
 // Rank 0 is the longest, on a slow processor. Once it has moved, rank 2 is, on a fast one, and rank 1 on a slow one takes 0.9 times as

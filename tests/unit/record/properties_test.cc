@@ -80,7 +80,7 @@ TEST(Record, ComesBackAsItWas) {
     for (std::size_t p = 0; p < a.processors.size(); ++p) {
       const decide::Processor &x = a.processors[p], &y = b.processors[p];
       RC_ASSERT(x.name == y.name && x.set == y.set && x.cpu == y.cpu && x.cpu_origin == y.cpu_origin &&
-                x.load == y.load);
+                x.cpu_error == y.cpu_error && x.load == y.load);
       RC_ASSERT(x.slots == y.slots && x.taken == y.taken && x.cordoned == y.cordoned);
     }
     RC_ASSERT(read->snapshot.ranks.size() == call.snapshot.ranks.size());

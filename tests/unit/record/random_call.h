@@ -34,6 +34,7 @@ class RandomRun {
       platform.processors[q].name = "node-" + std::to_string(q);
       platform.processors[q].taken = below(6) ? 0 : 1;
       platform.processors[q].cpu_origin = origin();
+      platform.processors[q].cpu_error = below(2) ? 0 : between(0, 0.5);
     }
     const std::size_t sets = platform.sets.size();
     if (below(2)) platform.T_origin = origins(sets, sets);
