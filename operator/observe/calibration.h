@@ -97,8 +97,8 @@ class Calibration {
   [[nodiscard]] double error_of(const Estimate& speed, std::size_t nodes) const;
 
   std::map<std::string, Estimate> cpu_;
-  std::map<std::string, std::size_t> nodes_;                           // by Set, that ranks computed on
-  std::unordered_map<std::string, Estimate> apart_;                    // by node: since it is
+  std::map<std::string, std::size_t> nodes_;         // by Set, that ranks computed on
+  std::unordered_map<std::string, Estimate> apart_;  // by node: since it is
   Steadiness steadiness_;
   std::map<std::pair<std::string, std::string>, Estimate> bandwidth_;  // bytes/s
   std::map<std::string, Estimate> fixed_;

@@ -76,7 +76,7 @@ Result<void> check_snapshot(const decide::Snapshot& s) {
   if (s.ranks.empty()) return wrong("snapshot.ranks", "must have at least one rank");
   if (auto good = decide::columns_of(s); !good) return std::unexpected(good.error().in("snapshot"));
   for (std::size_t p = 0; p < s.platform.processors.size(); ++p) {
-    const auto& [cpu, error] = std::pair(s.platform.processors[p].cpu, s.platform.processors[p].cpu_error);
+    const double cpu = s.platform.processors[p].cpu, error = s.platform.processors[p].cpu_error;
     if (!(cpu >= kLeastCpu && cpu <= kMostValue))
       return wrong(std::format("snapshot.platform.processors.cpu[{}]", p),
                    std::format("must be from {} to {} instructions/s, is {}", kLeastCpu, kMostValue, cpu));

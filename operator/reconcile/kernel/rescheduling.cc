@@ -154,7 +154,7 @@ std::optional<Decided> Rescheduler::advance(const Observed& o) {
     set_of_rank.push_back(place.set);
     node_of_rank.push_back(place.node);
   }
-  std::vector<double> alone;             // how much faster each would be; found once a superstep has come
+  std::vector<double> alone;            // how much faster each would be; found once a superstep has come
   std::vector<std::uint8_t> held_back;  // by its own limit; found then, too
   work_.set_unit(unit_of_work(o));
   while (auto superstep = collector_.take()) {

@@ -219,6 +219,22 @@ TEST(Snapshot, ARankThatMovesAgainNeverGoesToANodeThatItLeft) {
   EXPECT_TRUE(read) << read.error().message;
 }
 
+// Two ranks left a, of whose two slots another pod has taken one since.
+TEST(Snapshot, ASlotThatIsTakenIsNoWayBack) {
+  const std::vector<NodeFacts> all{{.name = "a", .set = "s", .slots = 2, .taken = 1},
+                                   {.name = "b", .set = "s", .slots = 2}};
+  const RankFacts left_a{.node = "b", .last_move = 9, .left = {"a"}, .blocked_reason = ""};
+  const decide::Snapshot s = make_snapshot(make_platform({"s"}, all, {}), {left_a, left_a}, all);
+  std::multiset<std::uint32_t> taken;
+  for (const decide::Rank& rank : s.ranks) {
+    const decide::Processor& back = s.platform.processor(rank.left.back());
+    EXPECT_EQ(back.name, "a");
+    taken.insert(back.taken);
+  }
+  EXPECT_THAT(taken, ElementsAre(0, 1));
+  EXPECT_TRUE(decide::columns_of(s));
+}
+
 TEST(Snapshot, RanksWithAllThatDecidesOverThem) {
   const std::vector<decide::Partner> partners{{{1}, 512}};
   const decide::Snapshot s = make_snapshot(

@@ -243,6 +243,8 @@ TEST(RecordLine, MistakesAreNamedWithTheRemedy) {
                   "snapshot: processor slow-2: cpu must be above 0 instructions/s, is 0"},
           Mistake{"/snapshot/platform/processors/cpu/2", 1e-9,
                   "snapshot.platform.processors.cpu[2]: must be from 0.001 to"},
+          Mistake{"/snapshot/platform/processors/cpuError", json::parse("[0,0,-1,0,0,0]"),
+                  "snapshot.platform.processors.cpuError[2]: must"},
           Mistake{"/snapshot/platform/processors/cpu", json::parse("[1]"),
                   "snapshot.platform.processors.cpu: has 1 entries, but name has 6"},
           Mistake{"/snapshot/platform/processors/set", gone, "snapshot.platform.processors.set: is required"},
