@@ -5,6 +5,8 @@
 #include <cmath>
 #include <set>
 
+#include "operator/observe/median.h"
+
 namespace bsp::observe {
 
 namespace {
@@ -59,12 +61,11 @@ void Benchmarks::update(const std::vector<PodBenchmark>& pods, const std::vector
     if (node.benchmark && !node.set.empty() && !reported.contains(node.name))
       by_set[node.set].push_back(*node.benchmark);
   for (auto& [set, speeds] : by_set) {
-    const auto middle = speeds.begin() + static_cast<std::ptrdiff_t>(speeds.size() / 2);
-    std::ranges::nth_element(speeds, middle);
+    const double middle = median(speeds);
     const auto count = static_cast<std::uint32_t>(speeds.size());
     Estimate& known = speeds_[std::string(set)];
-    const bool changed = known.samples > 0 && std::abs(std::log(*middle / known.value)) > Calibration::kApart;
-    if (count > known.samples || (changed && 2 * count >= known.samples)) known = {*middle, count};
+    const bool changed = known.samples > 0 && std::abs(std::log(middle / known.value)) > Calibration::kApart;
+    if (count > known.samples || (changed && 2 * count >= known.samples)) known = {middle, count};
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "operator/decide/partners.h"
 #include "operator/decide/take_back.h"
+#include "operator/observe/median.h"
 
 namespace bsp::observe {
 
@@ -18,12 +19,6 @@ struct Sums {
 void add_speed(Estimate& speed, double x) {
   const bool settled = speed.samples >= Calibration::kSettled;
   speed.add(settled ? std::clamp(x, speed.value / Calibration::kOutlier, speed.value * Calibration::kOutlier) : x);
-}
-
-double median(std::vector<double>& values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
 }
 
 static_assert(Calibration::kSettled <= decide::TakeBack::kMeasured, "a wave's nodes are known when it is judged");

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <vector>
 
+#include "operator/observe/median.h"
+
 namespace bsp::observe {
 
 void Steadiness::add(std::string_view node, std::size_t ranks, double speed) {
@@ -38,9 +40,7 @@ void Steadiness::end_block() {
     ++it;
   }
   if (changes.size() < kFewest) return;
-  const auto middle = changes.begin() + static_cast<std::ptrdiff_t>(changes.size() / 2);
-  std::ranges::nth_element(changes, middle);
-  const double common = *middle;
+  const double common = median(changes);
   for (double& d : changes) d = (d - common) * (d - common);
   std::ranges::sort(changes);
   changes.resize(changes.size() - std::max<std::size_t>(1, changes.size() / 4));

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "operator/observe/median.h"
+
 namespace bsp::observe {
 
 using nlohmann::json;
@@ -91,12 +93,7 @@ void Work::compare() {
   std::vector<double> stayed;
   for (const Recent& r : ranks_)
     if (r.before && r.before->first == r.set && r.time.value > 0) stayed.push_back(r.before->second / r.time.value);
-  double meanwhile = 1;
-  if (!stayed.empty()) {
-    const auto middle = stayed.begin() + static_cast<std::ptrdiff_t>(stayed.size() / 2);
-    std::ranges::nth_element(stayed, middle);
-    meanwhile = *middle;
-  }
+  const double meanwhile = stayed.empty() ? 1 : median(stayed);
   for (Recent& r : ranks_) {
     if (r.before && r.before->first != r.set && r.time.value > 0)
       ratios_[{r.before->first, r.set}].add(r.before->second / r.time.value / meanwhile);
