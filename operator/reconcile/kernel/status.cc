@@ -97,15 +97,15 @@ bool warn_of_throttling(const Observed& o, crds::BspJobStatus& status) {
 
 std::vector<std::uint8_t> held_back_by_limit(const Observed& o) {
   std::vector<std::uint8_t> held_back(o.job.status.ranks.size());
-  const std::string limit = cpu_limit_of(o.job.spec);
-  const auto milli = crds::quantity_milli(limit);
-  if (limit.empty() || !milli) return held_back;
-  std::unordered_map<std::string_view, double> speed;
-  for (const observe::NodeFacts& node : o.nodes) speed.emplace(node.name, node.speed);
+  const auto milli = crds::quantity_milli(cpu_limit_of(o.job.spec));
+  if (!milli) return held_back;
+  std::unordered_map<std::string_view, double> speed;  // by node; few jobs need it
   for (std::size_t i = 0; i < held_back.size(); ++i) {
     const crds::RankPlace& place = o.job.status.ranks[i];
     const auto sidecar = o.sidecars.find(place.pod);
     if (sidecar == o.sidecars.end() || sidecar->second.throttled <= kMuchThrottled) continue;
+    if (speed.empty())
+      for (const observe::NodeFacts& node : o.nodes) speed.emplace(node.name, node.speed);
     const auto node = speed.find(place.node);
     held_back[i] = static_cast<double>(*milli) < 1000 * (node == speed.end() ? 1 : node->second);
   }
