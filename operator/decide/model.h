@@ -37,8 +37,7 @@ struct Processor {
   SetId set{};
   double cpu = 0;  // cpu(p), instructions/s, > 0
   Origin cpu_origin = Origin::kAssumed;
-  double cpu_error =
-      0;  // standard error of cpu(p), relative, by what slows a processor down for a while; read by Auto alone
+  double cpu_error = 0;     // standard error, relative, by what slows a processor down for a while; read by Auto alone
   double load = 0;          // load(p), external load (not this job's), 15-minute average, 0 <= load < 1
   std::uint32_t slots = 0;  // ranks it can hold; 0 = any number, they share it (the sources' model)
   std::uint32_t taken = 0;  // slots held by anything but this job's ranks

@@ -92,13 +92,12 @@ struct Forecast {
 
 // What Auto's rules contributed to a plan (auto.h).
 struct Rules {
-  double supersteps = 0;  // H: those to come that it is weighed over
-  double least_gain = 0;  // of a superstep, below which nothing is done
-  double noise = 0;       // standard error of the measured work, relative
-  double unsteady =
-      0;              // of a superstep, below which the mapping's gain isn't told from a while in which nodes were slow
-  double owed = 0;    // s, before this plan
-  double budget = 0;  // s that the wave may cost; infinite: any
+  double supersteps = 0;    // H: those to come that it is weighed over
+  double least_gain = 0;    // of a superstep, below which nothing is done
+  double noise = 0;         // standard error of the measured work, relative
+  double unsteady = 0;      // of a superstep, below which the gain may be that of nodes which are slow for a while
+  double owed = 0;          // s, before this plan
+  double budget = 0;        // s that the wave may cost; infinite: any
   std::uint32_t waves = 0;  // that the mapping takes; this plan is the first
   bool replayed = false;    // every move is to a faster processor, and noise of the work hid what that gains (replay.h)
   bool takes_back = false;  // the plan undoes the last wave, after which supersteps were longer
