@@ -19,7 +19,7 @@ set_tests_properties(kubernetes.down PROPERTIES FIXTURES_CLEANUP kubernetes_clus
 set_tests_properties(kubernetes.install PROPERTIES FIXTURES_REQUIRED kubernetes_cluster FIXTURES_SETUP kubernetes_operator)
 set_tests_properties(kubernetes.uninstall PROPERTIES FIXTURES_REQUIRED kubernetes_cluster FIXTURES_CLEANUP kubernetes_operator)
 # name, timeout in seconds, script and its argument. A run may have no time for all of them (BSP_KUBERNETES_UNTIL), so each day begins with
-# another one and all have their turn; so do the cases of the last, the fault matrix (today.py).
+# another one and all have their turn. So have the cases of the fault matrix (today.py).
 set(suites
     "manifests 600 manifests"
     "run.Runs 900 run Runs" "run.ByHand 900 run ByHand" "run.Life 900 run Life" "run.Failures 900 run Failures"
@@ -29,12 +29,12 @@ set(suites
     "admin.Screen 600 admin Screen" "admin.Metrics 600 admin Metrics"
     "eviction 600 eviction" "kueue 600 kueue" "gang 600 gang" "readme 900 readme" "plugin 600 plugin"
     "faults 1500 faults")
-string(TIMESTAMP day "1%j" UTC)
+string(TIMESTAMP day "1%j" UTC)  # of the year, without a leading 0
 list(LENGTH suites count)
 math(EXPR first "(${day} * 7) % ${count}")
-list(SUBLIST suites 0 ${first} tomorrow)
+list(SUBLIST suites 0 ${first} last)
 list(SUBLIST suites ${first} -1 suites)
-foreach(suite ${suites} ${tomorrow})
+foreach(suite ${suites} ${last})
   separate_arguments(words UNIX_COMMAND ${suite})
   list(POP_FRONT words name timeout script)
   kubernetes_test(${name} ${timeout} ${here}/kubernetes_${script}_test.py ${words})
