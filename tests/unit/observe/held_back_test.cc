@@ -1,5 +1,5 @@
-// Ranks that their own CPU limit holds back, so that they compute far longer in some supersteps than in others: nobody moves for that, and
-// what is really faster is found all the same.
+// Nodes that are slow for a while, and ranks that their own CPU limit makes look so: hardly a rank moves for that, and what is really faster is
+// found all the same.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -77,6 +77,7 @@ TEST(HeldBack, NobodyMovesForALimitThatIsTheSameEverywhere) {
               static_cast<unsigned long long>(unknown), static_cast<unsigned long long>(by_cpu_time));
   EXPECT_EQ(by_cpu_time, 0u);
   EXPECT_GT(unknown, 2 * kJobs) << "else these jobs show nothing";
+  EXPECT_LT(unknown, 6 * kJobs) << "12 a job without steadiness.h";
 }
 
 // Sets of different speed, whose nodes are slow for a while besides.
@@ -86,14 +87,15 @@ TEST(HeldBack, WhatIsFasterIsFoundAllTheSame) {
   double logs = 0, worst = 0;
   constexpr int kJobs = 8;
   for (std::uint64_t w = 0; w < kJobs; ++w) {
-    decide::LoopJob job = decide::random_loop_job(random, {.most_ranks = 32, .least_steps = 400, .most_steps = 800, .crowded = false});
+    decide::LoopJob job =
+        decide::random_loop_job(random, {.most_ranks = 32, .least_steps = 400, .most_steps = 800, .crowded = false});
     hold_back(job, random);
     const double ratio = run_as_operator(job, loop, kHeldBackSeed + w).makespan / job.seconds_without_moves();
     logs += std::log(ratio) / kJobs;
     worst = std::max(worst, ratio);
   }
   std::printf("nodes slow for a while: gain %.1f %%, worst %+.1f %%\n", 100 * (1 - std::exp(logs)), 100 * (worst - 1));
-  EXPECT_LE(worst, 1.02);
+  EXPECT_LE(worst, 1) << "1.1 % longer without steadiness.h";
 }
 
 }  // namespace
