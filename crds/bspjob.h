@@ -231,6 +231,7 @@ struct BspJobStatus {
   std::optional<CommittedEpoch> epoch;  // the commit point of a migration
   std::uint64_t epochs_used = 0;        // epoch numbers handed out; a number is never used twice
   std::uint32_t wave = 0;               // number of the last wave begun
+  std::string set_label;                // nodes' label by which the ranks got their places
   std::vector<SetRanks> ranks_per_set;
   RankPlaces ranks;
   std::optional<Decision> last_decision;

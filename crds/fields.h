@@ -199,6 +199,7 @@ constexpr void fields_of(Of<BspJobStatus>, auto&& v) {
   v("epoch", &BspJobStatus::epoch);
   v("epochsUsed", &BspJobStatus::epochs_used);
   v("wave", &BspJobStatus::wave);
+  v("setLabel", &BspJobStatus::set_label);
   v("ranksPerSet", &BspJobStatus::ranks_per_set);
   v("ranks", &BspJobStatus::ranks);
   v("lastDecision", &BspJobStatus::last_decision);

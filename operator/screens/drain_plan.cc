@@ -58,7 +58,7 @@ class Plan {
     ranks_ += here.size();
     lines.emplace_back();
     lines.push_back(headline(job));
-    const std::string label = reconcile::set_label(job.spec.sets.label, objects_.nodes);
+    const std::string label = reconcile::set_label(job.spec.sets.label, reconcile::kept_label(job), objects_.nodes);
     for (const crds::RankPlace* place : here) lines.push_back(fate_of(job, *place, label));
   }
 

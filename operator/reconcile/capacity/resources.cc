@@ -150,7 +150,8 @@ bool takes_pods_of(const json& node, const json& pod_template) {
   return true;
 }
 
-std::string set_label(const std::string& wanted, const std::vector<json>& nodes) {
+std::string set_label(const std::string& wanted, const std::string& kept, const std::vector<json>& nodes) {
+  if (!kept.empty()) return kept;
   auto is_carried = [&](const std::string& label) {
     return std::ranges::any_of(
         nodes, [&](const json& node) { return part_at(part_at(node, "metadata"), "labels").contains(label); });
@@ -159,6 +160,10 @@ std::string set_label(const std::string& wanted, const std::vector<json>& nodes)
   for (const std::string_view label : names::kPoolLabels)
     if (is_carried(std::string(label))) return std::string(label);
   return wanted;
+}
+
+std::string kept_label(const crds::BspJob& job) {
+  return job.status.phase == crds::JobPhase::kPending ? "" : job.status.set_label;
 }
 
 }  // namespace bsp::reconcile

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "crds/bspjob.h"
+
 namespace bsp::reconcile {
 
 struct Resources {
@@ -42,8 +44,11 @@ Resources allocatable_of(const nlohmann::json& node);
 // Ranks that fit. One that asks for no CPU counts as a whole core, but a node with any CPU left takes one.
 std::uint32_t slots_of(Resources free, const Resources& rank);
 
-// The label of a job's Sets: `wanted`, or the cloud's own for node pools if `wanted` is the default and no node carries it.
-std::string set_label(const std::string& wanted, const std::vector<nlohmann::json>& nodes);
+// The label of a job's Sets: `kept` if its ranks got their places by one, whatever labels nodes have got since; else `wanted`, or the
+// cloud's own for node pools if `wanted` is the default and no node carries it.
+std::string set_label(const std::string& wanted, const std::string& kept, const std::vector<nlohmann::json>& nodes);
+// By which a job's ranks got their places; "" while they have none.
+std::string kept_label(const crds::BspJob& job);
 // Why its pods have to leave it soon, as "is cordoned": a drain, an autoscaler or the cloud says so. "": they need not.
 std::string leaving(const nlohmann::json& node);
 // Its kubelet answers, as far as the cluster knows.

@@ -155,6 +155,7 @@ std::string JobKernel::waits_for_slots(const std::vector<std::string>& sets, boo
 }
 
 void JobKernel::place_all(const std::vector<ProcessorId>& mapping, const decide::Platform& platform) {
+  status().set_label = o.job.spec.sets.label;
   status().ranks.resize(mapping.size());
   for (std::uint32_t r = 0; r < mapping.size(); ++r) {
     crds::RankPlace& place = status().ranks[r];

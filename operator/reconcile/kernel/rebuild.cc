@@ -67,6 +67,7 @@ void count_moves(const Observed& o, crds::MigrationCounters& moves) {
 crds::BspJobStatus status_from(const Observed& o, const std::vector<RunningPod>& ranks) {
   crds::BspJobStatus status;
   status.start_time = o.now;
+  status.set_label = o.job.spec.sets.label;
   status.wave = last_wave(o);
   count_moves(o, status.migrations);
   wire::EpochPlan epoch;

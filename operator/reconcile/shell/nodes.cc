@@ -17,10 +17,10 @@ kube::Object without_version(kube::Object node) {
   return node;
 }
 
-std::shared_ptr<const SeenNodes> read_nodes(const std::string& label, const nlohmann::json& asked,
-                                            const std::vector<kube::Object>& nodes) {
+std::shared_ptr<const SeenNodes> read_nodes(const std::string& label, const std::string& kept,
+                                            const nlohmann::json& asked, const std::vector<kube::Object>& nodes) {
   auto seen = std::make_shared<SeenNodes>();
-  seen->label = set_label(label, nodes);
+  seen->label = set_label(label, kept, nodes);
   seen->nodes.reserve(nodes.size());
   for (const kube::Object& node : nodes)
     seen->nodes.push_back({.facts = node_facts(node, seen->label),
@@ -44,10 +44,11 @@ void NodeViews::change(const kube::Object* before, const kube::Object* now) {
   ++version_;
 }
 
-std::shared_ptr<const SeenNodes> NodeViews::seen_by(const std::string& label, const nlohmann::json& pod_template,
+std::shared_ptr<const SeenNodes> NodeViews::seen_by(const std::string& label, const std::string& kept,
+                                                    const nlohmann::json& pod_template,
                                                     const std::function<std::vector<kube::Object>()>& list) {
   const nlohmann::json asked = asked_of_nodes(pod_template);
-  const std::string key = label + "\n" + asked.dump();
+  const std::string key = label + "\n" + kept + "\n" + asked.dump();
   // Noted before the nodes are listed: what changes meanwhile makes this view an old one.
   const std::uint64_t version = version_;
   {
@@ -56,7 +57,7 @@ std::shared_ptr<const SeenNodes> NodeViews::seen_by(const std::string& label, co
       return view->second.nodes;
   }
   // Not under our lock: list() takes the cache's lock, which is held while changes are reported to us.
-  auto nodes = read_nodes(label, asked, list());
+  auto nodes = read_nodes(label, kept, asked, list());
   const std::lock_guard lock(mutex_);
   if (views_.size() >= kMostViews && !views_.contains(key)) views_.clear();
   View& view = views_[key];

@@ -39,9 +39,10 @@ class NodeViews {
   // As kube::CacheOptions::on_change says it. A version that says the same, as a kubelet's sign of life does, is no
   // change.
   void change(const kube::Object* before, const kube::Object* now);
-  // For jobs with that spec.sets.label and spec.template; `list` gives all nodes, by name, and is asked only when
-  // needed.
-  std::shared_ptr<const SeenNodes> seen_by(const std::string& label, const nlohmann::json& pod_template,
+  // For jobs with that spec.sets.label and spec.template, whose ranks got their places by label `kept` ("": they have none);
+  // `list` gives all nodes, by name, and is asked only when needed.
+  std::shared_ptr<const SeenNodes> seen_by(const std::string& label, const std::string& kept,
+                                           const nlohmann::json& pod_template,
                                            const std::function<std::vector<kube::Object>()>& list);
 
  private:

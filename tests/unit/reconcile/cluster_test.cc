@@ -176,14 +176,29 @@ TEST(CheckWithoutImage, NamesTheMissingField) {
 TEST(SetLabel, FallsBackToTheCloudsLabel) {
   auto node = [](const char* label) -> json { return {{"metadata", {{"labels", {{label, "x"}}}}}}; };
   const json bare = {{"metadata", {{"name", "n"}}}};
-  EXPECT_EQ(set_label("migbsp.io/set", {bare, node("cloud.google.com/gke-nodepool")}), "cloud.google.com/gke-nodepool");
-  EXPECT_EQ(set_label("migbsp.io/set", {node("karpenter.sh/nodepool"), node("eks.amazonaws.com/nodegroup")}),
+  EXPECT_EQ(set_label("migbsp.io/set", "", {bare, node("cloud.google.com/gke-nodepool")}),
+            "cloud.google.com/gke-nodepool");
+  EXPECT_EQ(set_label("migbsp.io/set", "", {node("karpenter.sh/nodepool"), node("eks.amazonaws.com/nodegroup")}),
             "eks.amazonaws.com/nodegroup")
       << "one for all nodes, whatever their order";
-  EXPECT_EQ(set_label("migbsp.io/set", {node("cloud.google.com/gke-nodepool"), node("migbsp.io/set")}),
+  EXPECT_EQ(set_label("migbsp.io/set", "", {node("cloud.google.com/gke-nodepool"), node("migbsp.io/set")}),
             "migbsp.io/set");
-  EXPECT_EQ(set_label("pool", {node("cloud.google.com/gke-nodepool")}), "pool") << "what the user names is taken";
-  EXPECT_EQ(set_label("migbsp.io/set", {bare}), "migbsp.io/set");
+  EXPECT_EQ(set_label("pool", "", {node("cloud.google.com/gke-nodepool")}), "pool") << "what the user names is taken";
+  EXPECT_EQ(set_label("migbsp.io/set", "", {bare}), "migbsp.io/set");
+}
+
+// Somebody labels one node of a cluster in which jobs run, or the last labelled one goes.
+TEST(SetLabel, StaysWhileRanksHavePlaces) {
+  auto node = [](const char* label) -> json { return {{"metadata", {{"labels", {{label, "x"}}}}}}; };
+  const std::vector<json> nodes = {node("cloud.google.com/gke-nodepool"), node("migbsp.io/set")};
+  crds::BspJob job;
+  job.status.set_label = "cloud.google.com/gke-nodepool";
+  job.status.phase = crds::JobPhase::kRunning;
+  EXPECT_EQ(set_label("migbsp.io/set", kept_label(job), nodes), "cloud.google.com/gke-nodepool");
+  job.status.set_label = "migbsp.io/set";
+  EXPECT_EQ(set_label("migbsp.io/set", kept_label(job), {nodes[0]}), "migbsp.io/set");
+  job.status.phase = crds::JobPhase::kPending;  // a new attempt
+  EXPECT_EQ(set_label("migbsp.io/set", kept_label(job), {nodes[0]}), "cloud.google.com/gke-nodepool");
 }
 
 // --- Capacity -----------------------------------------------------------------------------------------------------------

@@ -97,6 +97,13 @@ TEST(JobLife, AJobThatDoesNotFitFailsAtOnceWithTheReason) {
   EXPECT_EQ(unknown.job.status.message, "spec.sets.names: no node belongs to Set gpu (label migbsp.io/set)");
 }
 
+TEST(JobLife, TheLabelOfTheSetsIsStored) {
+  World w;
+  w.job.spec.sets.label = "pool";
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+  EXPECT_EQ(w.job.status.set_label, "pool");
+}
+
 TEST(JobLife, SetsAreDiscoveredAndMayLoseTheirLastNode) {
   World w({.ranks = 3, .slow = 1, .fast = 2});
   w.job.spec.sets.names.clear();

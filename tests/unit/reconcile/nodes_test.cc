@@ -22,8 +22,8 @@ json node(const std::string& name, const std::string& pool, const std::string& v
 
 class Nodes : public testing::Test {
  protected:
-  std::shared_ptr<const SeenNodes> read(const json& pod_template = json::object()) {
-    return views_.seen_by(std::string(names::kLabelSet), pod_template, [&] {
+  std::shared_ptr<const SeenNodes> read(const json& pod_template = json::object(), const std::string& kept = "") {
+    return views_.seen_by(std::string(names::kLabelSet), kept, pod_template, [&] {
       ++lists_;
       return all_;
     });
@@ -49,6 +49,15 @@ TEST_F(Nodes, AreReadOnceForAllReconciles) {
   EXPECT_EQ(first->find("b")->state, NodeState::kAnswers);
   EXPECT_TRUE(first->find("b")->takes_pods);
   EXPECT_EQ(first->find("aa"), nullptr);
+}
+
+TEST_F(Nodes, AreSeenByTheLabelOfTheJobsPlaces) {
+  json labelled = node("c", "fast", "3");
+  labelled["metadata"]["labels"] = {{names::kLabelSet, "trial"}};
+  all_.push_back(labelled);
+  EXPECT_EQ(read()->find("a")->facts.set, "");
+  EXPECT_EQ(read({}, std::string(names::kPoolLabels[0]))->find("a")->facts.set, "slow");
+  EXPECT_EQ(read()->find("c")->facts.set, "trial");
 }
 
 TEST_F(Nodes, AKubeletsHeartbeatIsNoChange) {
@@ -82,7 +91,7 @@ TEST_F(Nodes, ANodeThatComesOrGoesIsSeen) {
 
 // A change during the listing may be missing from the list.
 TEST_F(Nodes, AChangeDuringAReconcileIsSeenByTheNext) {
-  const auto during = views_.seen_by("x", json::object(), [&] {
+  const auto during = views_.seen_by("x", "", json::object(), [&] {
     const auto before_it = all_;
     json cordoned = node("a", "slow", "5");
     cordoned["spec"]["unschedulable"] = true;
@@ -90,7 +99,7 @@ TEST_F(Nodes, AChangeDuringAReconcileIsSeenByTheNext) {
     return before_it;
   });
   EXPECT_FALSE(during->find("a")->facts.cordoned);
-  EXPECT_TRUE(views_.seen_by("x", json::object(), [&] { return all_; })->find("a")->facts.cordoned);
+  EXPECT_TRUE(views_.seen_by("x", "", json::object(), [&] { return all_; })->find("a")->facts.cordoned);
 }
 
 }  // namespace

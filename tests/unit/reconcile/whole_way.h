@@ -88,7 +88,7 @@ inline json a_job() {
 inline void use_node(json node) {
   for (const bool trimmed : {false, true}) {
     if (trimmed) trim_watched(kNode, node);
-    const std::string label = set_label("migbsp.io/set", {node});
+    const std::string label = set_label("migbsp.io/set", "", {node});
     (void)node_facts(node, label);
     (void)allocatable_of(node);
     (void)node_state(&node);

@@ -86,6 +86,15 @@ TEST(DrainPlan, UsesTheCloudsPoolLabel) {
   EXPECT_THAT(plan_of(objects), HasSubstr("can go to a-1 (a)"));
 }
 
+TEST(DrainPlan, UsesTheLabelOfTheJobsPlaces) {
+  ClusterObjects objects = one_rank();
+  objects.nodes = {node_of("a-0", "a", "1", "cloud.google.com/gke-nodepool"),
+                   node_of("a-1", "a", "1", "cloud.google.com/gke-nodepool"), node_of("b-0", "trial")};
+  EXPECT_THAT(plan_of(objects), HasSubstr("can go to b-0 (trial, another Set)"));
+  objects.jobs[0].status.set_label = "cloud.google.com/gke-nodepool";
+  EXPECT_THAT(plan_of(objects), HasSubstr("can go to a-1 (a)"));
+}
+
 TEST(DrainPlan, NamesTheNodesThatExist) {
   const auto plan = drain_plan("a-7", one_rank());
   ASSERT_FALSE(plan);

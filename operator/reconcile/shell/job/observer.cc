@@ -43,7 +43,8 @@ Cluster JobObserver::read(crds::BspJob job, std::set<std::string> being_made) co
   Cluster cluster;
   cluster.now = SystemClock{}.now();
   cluster.steady = std::chrono::steady_clock::now();
-  cluster.nodes = nodes_.seen_by(job.spec.sets.label, job.spec.pod_template, [&] { return cache_.list(kNode); });
+  cluster.nodes =
+      nodes_.seen_by(job.spec.sets.label, kept_label(job), job.spec.pod_template, [&] { return cache_.list(kNode); });
   job.spec.sets.label = cluster.nodes->label;
   if (job.spec.sidecar.resources.is_null()) job.spec.sidecar.resources = options_.sidecar_resources;
   cluster.job = std::move(job);
