@@ -34,6 +34,11 @@ std::uint64_t least_alpha(const Params& params, std::uint64_t age) {
   return params.first_alpha > 0 ? std::min(params.alpha0, std::max(age, params.first_alpha)) : params.alpha0;
 }
 
+std::uint64_t most_alpha(const Params& params, std::uint64_t age) {
+  constexpr std::uint64_t kOfAge = 8;
+  return params.early_calls ? std::max(params.alpha0, age / kOfAge) : std::numeric_limits<std::uint64_t>::max();
+}
+
 Cadence open_cadence(Cadence cadence, const Params& params) {
   if (cadence.alpha == 0) cadence.alpha = least_alpha(params, params.first_alpha);
   if (cadence.d == 0) cadence.d = params.d0;
@@ -61,7 +66,8 @@ Cadence next_cadence(const Cadence& cadence, Superstep completed, bool migrated,
                .d = cadence.d,
                .gamma = migrated ? 0 : cadence.gamma + 1,
                .elapsed = cadence.elapsed,
-               .owed = cadence.owed};
+               .owed = cadence.owed,
+               .taken_back = cadence.taken_back};
   if (next.gamma >= params.omega) {
     if (cadence.d + cadence.d / 2 < 1) next.d = cadence.d + cadence.d / 2;
   } else if (next.gamma == 0 && cadence.d > params.d0) {

@@ -43,6 +43,9 @@ double shared_phase_seconds(std::span<const double> communication_and_edge_secon
 // The shortest window of a job that is `age` supersteps old: α₀, or with first_alpha what doubles up to it. So a job that
 // was placed badly doesn't wait for α₀ supersteps, and the number of calls grows by log α₀ only.
 std::uint64_t least_alpha(const Params& params, std::uint64_t age);
+// The longest one, with early_calls: an eighth of the job's age, but no less than α₀. A node may slow down by less than D lets
+// the balance flip, and what a window has seen of it says nothing before its end.
+std::uint64_t most_alpha(const Params& params, std::uint64_t age);
 // The cadence of a window that is about to start: a new job's begins with the shortest window and D₀.
 Cadence open_cadence(Cadence cadence, const Params& params);
 // Adaptation 1, after a superstep of the window.
@@ -52,20 +55,25 @@ bool call_due(const Cadence& cadence, Superstep completed);
 
 // With early_calls: in a window that grew beyond α₀, as the job was balanced, a call comes early once the job has not
 // been balanced for kFlipped supersteps in a row. The next window has α₀ again, so that there is at most one early call
-// for each growth.
+// for each growth. In a window that follows a wave which was taken back (Cadence::cooling), only if the job was balanced in it: what
+// made that wave is still there.
 class EarlyCall {
  public:
   static constexpr std::uint32_t kFlipped = 5;  // supersteps: longer than noise
 
   // After each superstep of the window, in order.
   void add(const Cadence& cadence, const Balance& balance, const Params& params) {
-    in_a_row_ = balanced(balance, cadence.d) ? 0 : in_a_row_ + 1;
-    due_ = params.early_calls && cadence.alpha > params.alpha0 && in_a_row_ >= kFlipped;
+    const bool even = balanced(balance, cadence.d);
+    in_a_row_ = even ? 0 : in_a_row_ + 1;
+    was_balanced_ |= even;
+    const bool flipped = in_a_row_ >= kFlipped && (was_balanced_ || !cadence.cooling);
+    due_ = params.early_calls && cadence.alpha > params.alpha0 && flipped;
   }
   [[nodiscard]] bool due() const { return due_; }
 
  private:
   std::uint32_t in_a_row_ = 0;  // supersteps that were not balanced
+  bool was_balanced_ = false;
   bool due_ = false;
 };
 // Adaptation 2, and the window that starts after the call made at `completed`.

@@ -105,7 +105,7 @@ double send_explorer(const Case& c, const Case& steady, const AutoSearch& search
   plan.rules.tries = plan.rules.explores = true;
   plan.rules.waves = 1;
   plan.next.owed += found.pause;
-  plan.next.wave = {.before = c.seconds.mean, .error = c.seconds.error, .model = search.now()};
+  plan.next.wave = {.before = c.seconds.before_wave(), .error = c.seconds.error, .model = search.now()};
   return 0;
 }
 
@@ -255,12 +255,12 @@ void plan<Heuristic::kAuto>(const Case& c, std::span<const PmEntry> list, Plan& 
   plan.forecast.after =
       plan.rules.replayed && one_wave ? best.superstep : search.superstep_of(best.waves.after.front());
   plan.rules.waves = static_cast<std::uint32_t>(best.waves.after.size());
+  if (verdict.measured && c.params.migrates)
+    plan.next.wave = {.before = c.seconds.before_wave(), .error = c.seconds.error, .model = search.now()};
   if (!one_wave)
     plan.next.alpha = AutoRule::kBetween;  // for the slots that this wave leaves
-  else if (verdict.measured && c.params.migrates) {
-    plan.next.wave = {.before = c.seconds.mean, .error = c.seconds.error, .model = search.now()};
+  else if (plan.next.wave.before > 0)
     plan.next.alpha = TakeBack::kMeasured;
-  }
 }
 
 // Auto searches from Bottleneck's answer, so that a rank stays for the same reasons.

@@ -97,7 +97,7 @@ std::optional<ProcessorId> AutoSearch::faster_idle(RankId i, const std::vector<b
   for (std::uint32_t p = 0; p < columns.set.size(); ++p) {
     const SetId j = columns.set[p];
     if (taken[p] || columns.slots[p] == 0 || columns.available[p] < enough || why_blocked(c_, i, j)) continue;
-    if (columns.special[i.value] != 0 && !c_.snapshot.ranks[i.value].may_go_to({p}, j)) continue;
+    if (columns.special[i.value] != 0 && !c_.snapshot.may_go_to(i, {p}, j)) continue;
     const std::pair order(-columns.available[p], Mem(c_, i, j));
     if (!best || order < first) best = ProcessorId{p}, first = order;
   }
@@ -215,8 +215,7 @@ bool AutoSearch::small() const {
 bool AutoSearch::goes_back(std::span<const ProcessorId> mapping) const {
   for (std::uint32_t i = 0; i < mapping.size(); ++i) {
     if (mapping[i] == c_.columns.on[i] || c_.columns.special[i] == 0) continue;
-    const std::vector<ProcessorId>& left = c_.snapshot.ranks[i].left;
-    if (std::ranges::find(left, mapping[i]) != left.end()) return true;
+    if (c_.snapshot.has_left({i}, mapping[i])) return true;
   }
   return false;
 }

@@ -38,7 +38,7 @@ std::vector<std::optional<ProcessorId>> places_to_explore(const Case& c) {
 
 bool may_go(const Case& c, std::uint32_t i, ProcessorId to) {
   const SetId set = c.columns.set[to.value];
-  return !why_blocked(c, {i}, set) && c.snapshot.ranks[i].may_go_to(to, set);
+  return !why_blocked(c, {i}, set) && c.snapshot.may_go_to({i}, to, set);
 }
 
 // Ranks with enough work to measure a speed by, those with the least first.

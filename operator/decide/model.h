@@ -42,6 +42,8 @@ struct Processor {
   std::uint32_t slots = 0;  // ranks it can hold; 0 = any number, they share it (the sources' model)
   std::uint32_t taken = 0;  // slots held by anything but this job's ranks
   bool cordoned = false;    // takes no new rank
+  // Ranks that left it may return: it was slow then, and that may be over. Read by Auto alone.
+  bool may_return = false;
 
   [[nodiscard]] double available() const { return cpu * (1 - load); }  // instructions/s
 };
@@ -83,16 +85,11 @@ struct Rank {
   ProcessorId processor{};                     // that holds it now
   double memory_bytes = 0;                     // M(i)
   Superstep last_move{};                       // after which it was last moved; 0 = never (cool-down)
-  std::vector<ProcessorId> left{};             // where it was before: Auto never sends it back
+  std::vector<ProcessorId> left{};             // where it was before: Auto doesn't send it back (has_left)
   std::string not_migratable{};                // what keeps it where it is ("open RMA window"); "" = nothing
   std::vector<SetId> lacks_cpu_features_on{};  // Sets whose CPUs lack features the rank has seen
   // Those that it hears from most, each once, at most kMostPartners; read by Auto alone (partners.h). Empty: not known.
   std::vector<Partner> partners{};
-
-  // Whether it may be put there, in that Set, as far as its CPU features and its past go.
-  [[nodiscard]] bool may_go_to(ProcessorId p, SetId set) const {
-    return !std::ranges::contains(lacks_cpu_features_on, set) && !std::ranges::contains(left, p);
-  }
 };
 
 // The world at one rescheduling call. A value: it is filled once and only read (columns.h checks it).
@@ -101,6 +98,14 @@ struct Snapshot {
   std::vector<Rank> ranks{};  // index = RankId
 
   [[nodiscard]] SetId set(RankId i) const { return platform.processor(ranks[i.value].processor).set; }
+  // Whether it was there before, and that still counts.
+  [[nodiscard]] bool has_left(RankId i, ProcessorId p) const {
+    return std::ranges::contains(ranks[i.value].left, p) && !platform.processor(p).may_return;
+  }
+  // Whether it may be put there, in that Set, as far as its CPU features and its past go.
+  [[nodiscard]] bool may_go_to(RankId i, ProcessorId p, SetId set) const {
+    return !std::ranges::contains(ranks[i.value].lacks_cpu_features_on, set) && !has_left(i, p);
+  }
 };
 
 // --- One superstep as measured ---------------------------------------------------------
@@ -164,6 +169,8 @@ struct Cadence {
   double elapsed = 0;            // s, all supersteps so far, pauses not counted
   double owed = 0;               // s, pauses of Auto's waves so far less what the supersteps since then were shorter
   Judged wave{};                 // Auto's last wave, until what followed it has been seen
+  std::uint64_t taken_back = 0;  // waves that Auto has undone
+  bool cooling = false;          // this window follows one: it ends early only if the job was balanced in it
 
   bool operator==(const Cadence&) const = default;
 };

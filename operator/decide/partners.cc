@@ -138,7 +138,7 @@ bool Together::may_be_on(std::uint32_t i, ProcessorId p) const {
   if (p == c_.columns.on[i]) return true;
   if (!movable_[i] || !(mem(i, p) <= mu_)) return false;
   if (c_.columns.special[i] == 0) return true;
-  return c_.snapshot.ranks[i].may_go_to(p, c_.columns.set[p.value]);
+  return c_.snapshot.may_go_to({i}, p, c_.columns.set[p.value]);
 }
 
 // Its home too, where newcomers are not taken in or there are more ranks than slots.

@@ -31,12 +31,22 @@ void sort_by_rank(std::vector<Stay>& stays, std::size_t ranks) {
   reorder(std::span(stays), std::move(of_rank));
 }
 
-// Besides Adaptation 1: α₀ again after a call that came early; what the heuristic wants, and else never below the least.
+// Besides Adaptation 1: α₀ again after a call that came early; what the heuristic wants, and else between the least and the most.
 void set_pace(const Window& window, std::uint64_t wanted, const Params& params, Cadence& next) {
   if (window.called_early()) next.alpha = params.alpha0;
-  next.alpha = std::max(next.alpha, least_alpha(params, window.completed().value));
+  const std::uint64_t age = window.completed().value;
+  next.alpha = std::clamp(next.alpha, least_alpha(params, age), most_alpha(params, age));
   if (wanted > 0 && params.migrates) next.alpha = std::min(next.alpha, wanted);
   next.alpha_next = next.alpha;
+}
+
+// After a wave that was taken back: `wanted` supersteps, and as many as the job is old after each further one, since
+// then the model is wrong about more than these nodes.
+void cool_down(Superstep completed, std::uint64_t wanted, Cadence& next) {
+  const std::uint64_t age = next.taken_back > 0 ? completed.value : 0;
+  next.alpha = next.alpha_next = std::max({next.alpha, wanted, age});
+  next.cooling = true;
+  ++next.taken_back;
 }
 
 }  // namespace
@@ -70,7 +80,7 @@ Result<Plan> make_plan_with(const Means& means, const Snapshot& snapshot, const 
   const Cadence wanted = std::exchange(plan.next, {});
   plan.next = next_cadence(now, plan.superstep, params.migrates && !plan.moves.empty(), params);
   if (params.early_calls || params.heuristic == Heuristic::kAuto) set_pace(window, wanted.alpha, params, plan.next);
-  if (plan.rules.takes_back) plan.next.alpha = plan.next.alpha_next = std::max(plan.next.alpha, wanted.alpha);
+  if (plan.rules.takes_back) cool_down(plan.superstep, wanted.alpha, plan.next);
   if (judged_over > 0) plan.next.alpha = plan.next.alpha_next = judged_over;
   plan.next.owed = wanted.owed;
   plan.next.wave = wanted.wave;

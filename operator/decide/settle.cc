@@ -39,8 +39,7 @@ double Settling::mem(std::uint32_t i, ProcessorId to) const {
 }
 
 bool Settling::may_be_on(std::uint32_t i, ProcessorId p, const Limits& limits) const {
-  if (p != c_.columns.on[i] && c_.columns.special[i] != 0 && !c_.snapshot.ranks[i].may_go_to(p, set_of(p)))
-    return false;
+  if (p != c_.columns.on[i] && c_.columns.special[i] != 0 && !c_.snapshot.may_go_to({i}, p, set_of(p))) return false;
   return comm_in(i, set_of(p)) <= limits.comm && mem(i, p) <= limits.mem;
 }
 

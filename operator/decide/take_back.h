@@ -6,9 +6,10 @@
 //             mapping before ÷ what it had then
 //
 // The wave is then taken back: its ranks go to where they came from, if the slots are still free and the pause is worth it.
-// Once, as no rank returns to where it was taken back from; the next call comes kCooldown·α₀ later.
-// Only what is seen over kMeasured supersteps on both sides counts, so that a wave which is followed by another one soon
-// is not judged by itself. The call after a wave that can be judged comes after as many: a wave may be the first to fill a
+// Once, as no rank returns to where it was taken back from; the next call comes kCooldown·α₀ later, and after the job's second
+// such wave as many supersteps later as the job is old (Cadence::cooling).
+// Only what is seen over kMeasured supersteps on both sides counts, so that of waves which follow each other soon the last is judged,
+// by the supersteps before the first. The call after a wave that can be judged comes after as many: a wave may be the first to fill a
 // link, and ranks would pay for that until the end of a long window.
 #pragma once
 

@@ -81,7 +81,7 @@ class Schedule {
     return true;
   }
   [[nodiscard]] bool has_left(std::uint32_t i, ProcessorId p) const {
-    return c_.columns.special[i] != 0 && std::ranges::contains(c_.snapshot.ranks[i].left, p);
+    return c_.columns.special[i] != 0 && c_.snapshot.has_left({i}, p);
   }
 
   // Its target, or one like it, has a free slot; then that is its target.
@@ -131,7 +131,7 @@ class Schedule {
     return {{i, ProcessorId{p}}};
   }
   [[nodiscard]] bool may_step_to(std::uint32_t i, ProcessorId p) const {
-    return p != on_[i] && p != c_.columns.on[i] && c_.snapshot.ranks[i].may_go_to(p, c_.columns.set[p.value]);
+    return p != on_[i] && p != c_.columns.on[i] && c_.snapshot.may_go_to({i}, p, c_.columns.set[p.value]);
   }
 
   const Case& c_;

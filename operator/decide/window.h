@@ -13,7 +13,9 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <numeric>
 
 #include "operator/decide/adaptation.h"
 #include "operator/decide/metrics.h"
@@ -24,7 +26,12 @@ namespace bsp::decide {
 // Of a window's supersteps, s.
 struct SuperstepSeconds {
   double mean = 0;
-  double error = 0;  // standard error of the mean
+  double error = 0;   // standard error of the mean
+  double recent = 0;  // mean of the last kRecent, or of fewer
+
+  static constexpr std::size_t kRecent = 4;
+  // What a wave is judged by that is made now: what led to it may have begun just before the call.
+  [[nodiscard]] double before_wave() const { return std::max(mean, recent); }
 };
 
 class Window {
@@ -43,6 +50,7 @@ class Window {
     // Those before it that were lost, or not in the sample, took as long.
     cadence_.elapsed += balance_.slowest * static_cast<double>(t.superstep.value - counted().value);
     seconds_ += balance_.slowest, squares_ += balance_.slowest * balance_.slowest;
+    recent_[metrics_.supersteps % recent_.size()] = balance_.slowest;
     adapt_alpha(cadence_, balance_, params_);
     early_.add(cadence_, balance_, params_);
     const bool call_follows = early_.due() || decide::call_due(cadence_, t.superstep);
@@ -66,7 +74,11 @@ class Window {
   [[nodiscard]] SuperstepSeconds seconds() const {  // mean of the window so far
     const double n = static_cast<double>(metrics_.supersteps), mean = n > 0 ? seconds_ / n : 0;
     const double spread = n > 1 ? std::max(0.0, squares_ - seconds_ * mean) / (n - 1) : 0;
-    return {.mean = mean, .error = n > 1 ? std::sqrt(spread / n) : 0};
+    const std::size_t recent = std::min<std::size_t>(metrics_.supersteps, SuperstepSeconds::kRecent);
+    const double sum = std::accumulate(recent_.begin(), recent_.begin() + recent, 0.0);
+    return {.mean = mean,
+            .error = n > 1 ? std::sqrt(spread / n) : 0,
+            .recent = recent > 0 ? sum / static_cast<double>(recent) : 0};
   }
 
   // Ends the window; `next` is the plan's.
@@ -79,6 +91,7 @@ class Window {
   Cadence cadence_;
   Metrics metrics_;
   double seconds_ = 0, squares_ = 0;  // Σ, Σ² of the supersteps
+  std::array<double, SuperstepSeconds::kRecent> recent_{};
   Balance balance_;
   EarlyCall early_;
 };

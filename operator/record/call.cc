@@ -52,8 +52,11 @@ Result<void> check_count(std::string_view field, std::uint64_t count) {
 }
 
 Result<void> check_cadence(const std::string& field, const decide::Cadence& c) {
-  for (const auto& [name, count] :
-       {std::pair{"k", c.k.value}, {"alpha", c.alpha}, {"alphaNext", c.alpha_next}, {"gamma", c.gamma}})
+  for (const auto& [name, count] : {std::pair{"k", c.k.value},
+                                    {"alpha", c.alpha},
+                                    {"alphaNext", c.alpha_next},
+                                    {"gamma", c.gamma},
+                                    {"takenBack", c.taken_back}})
     BSP_CHECK_OK(check_count(std::format("{}.{}", field, name), count));
   if (!is_amount(c.elapsed)) return wrong(field + ".elapsed", out_of_range(c.elapsed, is_amount));
   if (!is_amount(std::abs(c.owed))) return wrong(field + ".owed", out_of_range(std::abs(c.owed), is_amount));

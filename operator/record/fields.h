@@ -51,6 +51,7 @@ constexpr void fields_of(Of<Processor>, auto&& v) {
   v("taken", &P::taken, kRare);
   v("cordoned", &P::cordoned, kRare);
   v("cpuError", &P::cpu_error, kRare);
+  v("mayReturn", &P::may_return, kRare);
 }
 
 constexpr void fields_of(Of<Platform>, auto&& v) {
@@ -101,6 +102,8 @@ constexpr void fields_of(Of<Cadence>, auto&& v) {
   v("elapsed", &C::elapsed, kRare);
   v("owed", &C::owed, kRare);
   v("wave", &C::wave, kRare);
+  v("takenBack", &C::taken_back, kRare);
+  v("cooling", &C::cooling, kRare);
 }
 
 constexpr void fields_of(Of<State>, auto&& v) {

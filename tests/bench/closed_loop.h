@@ -42,6 +42,8 @@ struct LoopJob {
   // By processor, its node: the ranks of a node share the speeds of all its processors. Empty: each has its own.
   std::vector<std::uint32_t> node{};
   Grid<double> capacity{};  // as Platform::capacity, but the real one
+  // Seconds that a superstep takes longer on a mapping, for which no measured value has a reason; empty: 0.
+  std::function<double(const std::vector<ProcessorId>& on)> unexplained{};
   // The relative speed of processor p in superstep t, compared with the platform's value; empty: 1.
   std::function<double(std::uint64_t t, std::uint32_t p)> pace{};
   // The relative work of rank i in superstep t; empty: 1.
@@ -75,7 +77,7 @@ struct LoopJob {
         seconds += k.bytes * start.platform.T[set_of(on[k.from]).value, set_of(on[i]).value];
       longest = std::max(longest, seconds);
     }
-    return std::max(longest, links(on).busiest().seconds);
+    return std::max(longest, links(on).busiest().seconds) + (unexplained ? unexplained(on) : 0);
   }
   // What crosses the shared links in a superstep.
   [[nodiscard]] Links links(const std::vector<ProcessorId>& on) const {

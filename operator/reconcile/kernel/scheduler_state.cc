@@ -74,6 +74,8 @@ struct StoredWindow {
   double elapsed = 0;
   double owed = 0;
   double before = 0, before_error = 0, before_model = 0;  // decide::Judged
+  std::uint64_t taken_back = 0;
+  bool cooling = false;
   std::string P_comp;
   std::vector<PFromSet> P_comm;  // of Sets from which a rank's P is not 1
 };
@@ -88,6 +90,8 @@ constexpr void fields_of(Of<StoredWindow>, auto&& v) {
   v("before", &StoredWindow::before, kRare);
   v("beforeError", &StoredWindow::before_error, kRare);
   v("beforeModel", &StoredWindow::before_model, kRare);
+  v("takenBack", &StoredWindow::taken_back, kRare);
+  v("cooling", &StoredWindow::cooling, kRare);
   v("p", &StoredWindow::P_comp);
   v("pFromSets", &StoredWindow::P_comm);
 }
@@ -184,6 +188,8 @@ json to_json(const SchedulerState& state) {
                                     .before = cadence.wave.before,
                                     .before_error = cadence.wave.error,
                                     .before_model = cadence.wave.model,
+                                    .taken_back = cadence.taken_back,
+                                    .cooling = cadence.cooling,
                                     .P_comp = digits_of(state.window.P_comp),
                                     .P_comm = {}},
                          .wave_seen = state.wave_seen,
@@ -218,7 +224,9 @@ SchedulerState scheduler_state_from_json(const json& j, std::size_t ranks, std::
                           .owed = window.owed,
                           .wave = {.before = std::max(0.0, window.before),
                                    .error = std::max(0.0, window.before_error),
-                                   .model = std::max(0.0, window.before_model)}};
+                                   .model = std::max(0.0, window.before_model)},
+                          .taken_back = window.taken_back,
+                          .cooling = window.cooling};
   if (window.d > 0 && window.d < 1) state.window.cadence.d = window.d;
   state.wave_seen = stored.wave_seen;
   state.counted = std::max(0.0, stored.counted);

@@ -103,6 +103,22 @@ TEST(TakeBack, UndoesAWaveOnceThatMadeSuperstepsLonger) {
   EXPECT_EQ(run.moved_at[1], run.moved_at[0] + TakeBack::kMeasured);
 }
 
+// Each of three nodes is what the first one was.
+TEST(TakeBack, WaitsAsLongAsTheJobIsOldFromTheSecondOneOn) {
+  LoopJob job = wrongly_rated(4000);
+  for (const char* name : {"fast-1", "fast-2"}) {
+    job.start.platform.processors.push_back(job.start.platform.processors[1]);
+    job.start.platform.processors.back().name = name;
+  }
+  job.pace = [](std::uint64_t, std::uint32_t p) { return p >= 1 ? 0.25 : 1; };
+  const Params params = as_a_job_runs();
+  const LoopRun run = run_loop(job, params, 0.05, 1);
+  EXPECT_EQ(run.taken_back, 3u);
+  ASSERT_EQ(run.moved_at.size(), 6u);
+  EXPECT_EQ(run.moved_at[2], run.moved_at[1] + TakeBack::kCooldown * params.alpha0);
+  EXPECT_GE(run.moved_at[4], 2 * run.moved_at[3]);
+}
+
 // However long the windows have become by then.
 TEST(TakeBack, DoesNotWaitForALongWindow) {
   LoopJob job = wrongly_rated(2000);

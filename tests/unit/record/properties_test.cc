@@ -81,7 +81,7 @@ TEST(Record, ComesBackAsItWas) {
       const decide::Processor &x = a.processors[p], &y = b.processors[p];
       RC_ASSERT(x.name == y.name && x.set == y.set && x.cpu == y.cpu && x.cpu_origin == y.cpu_origin &&
                 x.cpu_error == y.cpu_error && x.load == y.load);
-      RC_ASSERT(x.slots == y.slots && x.taken == y.taken && x.cordoned == y.cordoned);
+      RC_ASSERT(x.slots == y.slots && x.taken == y.taken && x.cordoned == y.cordoned && x.may_return == y.may_return);
     }
     RC_ASSERT(read->snapshot.ranks.size() == call.snapshot.ranks.size());
     for (std::size_t i = 0; i < call.snapshot.ranks.size(); ++i) {

@@ -35,6 +35,7 @@ class RandomRun {
       platform.processors[q].taken = below(6) ? 0 : 1;
       platform.processors[q].cpu_origin = origin();
       platform.processors[q].cpu_error = below(2) ? 0 : between(0, 0.5);
+      platform.processors[q].may_return = below(4) == 0;
     }
     const std::size_t sets = platform.sets.size();
     if (below(2)) platform.T_origin = origins(sets, sets);
@@ -60,6 +61,7 @@ class RandomRun {
                         .d = between(0.01, 0.9),
                         .gamma = below(9)};
       if (below(2)) state_.cadence.wave = {.before = between(0, 1), .error = between(0, 0.01), .model = between(0, 1)};
+      if (below(2)) state_.cadence.taken_back = 1 + below(3), state_.cadence.cooling = below(2) != 0;
       for (std::uint32_t i = 0; i < shape.ranks; ++i) state_.P_comp.push_back(below(3) ? 1 : between(0, 1));
       decide::Grid<double> P_comm(shape.ranks, sets, 1.0);
       for (std::size_t i = 0; i < shape.ranks; ++i)
