@@ -91,6 +91,10 @@ void Calibration::add_superstep(const SuperstepTimes& times, const std::vector<s
     sums.I += times.instructions[i];
     sums.CT += times.compute_seconds[i];
   };
+  now_ = std::max(now_, times.superstep);
+  if (ranks > 0)
+    longest_.add(*std::max_element(times.compute_seconds.begin(),
+                                   times.compute_seconds.begin() + static_cast<std::ptrdiff_t>(ranks)));
   double mean = 0;
   for (std::size_t i = 0; i < ranks; ++i) mean += times.compute_seconds[i] / static_cast<double>(ranks);
   std::map<std::string_view, Sums> little;  // by Set, of ranks that say next to nothing
@@ -148,17 +152,42 @@ double Calibration::capacity(const std::string& from, const std::string& to) con
 void Calibration::note_node(const std::string& node, double speed, double of_set) {
   const auto side = [of_set](double x) { return x < of_set * (1 - kApart) ? -1 : x > of_set * (1 + kApart) ? 1 : 0; };
   const auto it = apart_.find(node);
-  if (it != apart_.end() && side(it->second.value) != side(speed)) apart_.erase(it);
-  if (side(speed) != 0) add_speed(apart_[node], speed);
+  if (it != apart_.end() && side(it->second.speed.value) != side(speed))
+    apart_.erase(it);
+  else if (it != apart_.end() && is_over(it->second))
+    it->second = {.kept = 2 * it->second.kept};
+  if (side(speed) == 0) return;
+  Apart& apart = apart_[node];
+  add_speed(apart.speed, speed);
+  apart.seen = now_;
+}
+
+bool Calibration::is_over(const Apart& apart) const {
+  const double pause = pause_.samples > 0 ? pause_.value : kAssumedFixed;
+  const double pauses = longest_.value > 0 ? kKeptPauses * pause / longest_.value : 0;
+  return static_cast<double>(now_ - apart.seen) > apart.kept * std::max(kKept, pauses);
+}
+
+const Calibration::Apart* Calibration::apart(const std::string& node, double of_set) const {
+  const auto it = apart_.find(node);
+  if (it == apart_.end() || it->second.speed.samples < kSettled) return nullptr;
+  const Estimate& speed = it->second.speed;
+  const double evidence = speed.samples * std::abs(std::log(speed.value / of_set));
+  return evidence >= kEvidence * std::log(1 + kApart) ? &it->second : nullptr;
+}
+
+bool Calibration::may_return_to(const std::string& node, const std::string& set,
+                                const std::map<std::string, double>& nominal) const {
+  const double of_set = cpu(set, nominal).value;
+  const Apart* was = apart(node, of_set);
+  return was && was->speed.value < of_set && is_over(*was);
 }
 
 Calibration::Value Calibration::cpu_of_node(const std::string& node, const std::string& set,
                                             const std::map<std::string, double>& nominal) const {
   const Value of_set = cpu(set, nominal);
-  const auto it = apart_.find(node);
-  if (it == apart_.end() || it->second.samples < kSettled) return of_set;
-  const double evidence = it->second.samples * std::abs(std::log(it->second.value / of_set.value));
-  return evidence >= kEvidence * std::log(1 + kApart) ? Value{it->second.value, true, error_of(it->second, 1)} : of_set;
+  const Apart* is = apart(node, of_set.value);
+  return is && !is_over(*is) ? Value{is->speed.value, true, error_of(is->speed, 1)} : of_set;
 }
 
 void Calibration::rescale(const std::string& set, double ratio) {
@@ -174,6 +203,7 @@ void Calibration::add_move(const std::string& from, const std::string& to, std::
   // It spans the clocks of two nodes, which may differ by minutes. Each part was measured with one clock.
   const double parts = std::max(pause.dump_ms, pause.transfer_ms) + pause.restore_ms + pause.open_ms;
   const double total = std::min(pause.total_ms, 2 * parts + kBesidesMs);
+  if (total > 0) pause_.add(total * 1e-3);
   if (total > 0)
     fixed_[to].add(std::max(0.0, total * 1e-3 - static_cast<double>(bytes) * seconds_per_byte(from, to).value));
 }

@@ -15,9 +15,10 @@
 // Set: its work is a burst, which no CPU quota slows down, or a few reads of a cold cache.
 // A node counts as its Set does, so that no rank moves between nodes of one kind for nothing, unless it was kApart slower
 // (or faster) in each of its last n ≥ kSettled supersteps, and n · |ln(its mean ÷ the Set's)| ≥ kEvidence · ln(1 + kApart): one that is
-// far apart is known sooner than one that noise may put there. Then it has that mean, and keeps it when its last rank has gone, but
-// not over a restart of the operator. A wave is judged over kSettled supersteps, so that one that is taken back isn't tried again with
-// its nodes exchanged.
+// far apart is known sooner than one that noise may put there. Then it has that mean, and keeps it when its last rank has gone, for
+// kKept supersteps, or kKeptPauses times as long as a move takes if that is longer: what slowed it down may be over, and to find out costs
+// two moves. If it is still apart then, it is kept twice as long the next time. Not over a restart of the operator. A wave is
+// judged over kSettled supersteps, so that one that is taken back isn't tried again with its nodes exchanged.
 // Of a Set's speed n samples of so many nodes, at most 2/kWeight − 1, have the standard error noise · √(kBlock / (n · nodes)), of a node's own
 // speed its samples (steadiness.h).
 // The rest is kept in BSPJob.status.calibration, from where a fresh operator takes it up again.
@@ -49,6 +50,8 @@ class Calibration {
   static constexpr double kOutlier = 4;                       // ratio
   static constexpr double kApart = 0.1;                       // ratio
   static constexpr double kEvidence = 10;                     // supersteps that a node which is just apart has to be
+  static constexpr double kKept = 50;                         // supersteps
+  static constexpr double kKeptPauses = 100;                  // moves
   static constexpr double kLittle = 0.1;                      // of the ranks' mean computing time
   static constexpr std::size_t kFewNodes = 3;                 // nodes
   static constexpr std::uint64_t kEnoughBytes = 100'000'000;  // bytes
@@ -87,18 +90,32 @@ class Calibration {
   // The same of a node: its own value, or its Set's.
   [[nodiscard]] Value cpu_of_node(const std::string& node, const std::string& set,
                                   const std::map<std::string, double>& nominal) const;
+  // Whether it was slower than its Set, but that is too long ago to say anything, so that ranks that left it may return.
+  [[nodiscard]] bool may_return_to(const std::string& node, const std::string& set,
+                                   const std::map<std::string, double>& nominal) const;
   [[nodiscard]] Value seconds_per_byte(const std::string& from, const std::string& to) const;
   [[nodiscard]] Value fixed(const std::string& to) const;
   // Bytes/s of all ranks together; 0: not seen to be a limit.
   [[nodiscard]] double capacity(const std::string& from, const std::string& to) const;
 
  private:
+  // A node whose ranks are slower, or faster, than those of its Set.
+  struct Apart {
+    Estimate speed{};
+    std::uint64_t seen = 0;  // superstep
+    double kept = 1;         // times as long as the first time
+  };
   void note_node(const std::string& node, double speed, double of_set);
+  // nullptr: it counts as its Set does.
+  [[nodiscard]] const Apart* apart(const std::string& node, double of_set) const;
+  [[nodiscard]] bool is_over(const Apart& apart) const;
   [[nodiscard]] double error_of(const Estimate& speed, std::size_t nodes) const;
 
   std::map<std::string, Estimate> cpu_;
-  std::map<std::string, std::size_t> nodes_;         // by Set, that ranks computed on
-  std::unordered_map<std::string, Estimate> apart_;  // by node: since it is
+  std::map<std::string, std::size_t> nodes_;      // by Set, that ranks computed on
+  std::unordered_map<std::string, Apart> apart_;  // by node
+  std::uint64_t now_ = 0;                         // superstep
+  Estimate longest_, pause_;                      // s, a superstep's longest computation; a move
   Steadiness steadiness_;
   std::map<std::pair<std::string, std::string>, Estimate> bandwidth_;  // bytes/s
   std::map<std::string, Estimate> fixed_;

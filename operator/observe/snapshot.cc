@@ -63,7 +63,8 @@ decide::Platform make_platform(const std::vector<std::string>& sets, const std::
                                    .load = 0,
                                    .slots = node.slots,
                                    .taken = node.taken,
-                                   .cordoned = node.cordoned});
+                                   .cordoned = node.cordoned,
+                                   .may_return = calibration.may_return_to(node.name, node.set, nominal)});
   }
   const std::size_t n = sets.size();
   platform.T = decide::Grid<double>(n, n);

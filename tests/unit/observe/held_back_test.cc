@@ -77,7 +77,7 @@ TEST(HeldBack, NobodyMovesForALimitThatIsTheSameEverywhere) {
               static_cast<unsigned long long>(unknown), static_cast<unsigned long long>(by_cpu_time));
   EXPECT_EQ(by_cpu_time, 0u);
   EXPECT_GT(unknown, 2 * kJobs) << "else these jobs show nothing";
-  EXPECT_LT(unknown, 6 * kJobs) << "12 a job without steadiness.h";
+  EXPECT_LT(unknown, 12 * kJobs) << "44 a job without steadiness.h";
 }
 
 // Sets of different speed, whose nodes are slow for a while besides.
@@ -95,7 +95,7 @@ TEST(HeldBack, WhatIsFasterIsFoundAllTheSame) {
     worst = std::max(worst, ratio);
   }
   std::printf("nodes slow for a while: gain %.1f %%, worst %+.1f %%\n", 100 * (1 - std::exp(logs)), 100 * (worst - 1));
-  EXPECT_LE(worst, 1) << "1.1 % longer without steadiness.h";
+  EXPECT_LE(worst, 1.01) << "5.8 % longer without steadiness.h";
 }
 
 }  // namespace

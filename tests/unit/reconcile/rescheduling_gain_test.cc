@@ -186,7 +186,8 @@ TEST_F(Rescheduling, AWaveThatMadeSuperstepsLongerIsTakenBackOnce) {
     end(back, Phase::kSucceeded, t);
     for (std::size_t i = 0; i < back.moves.size(); ++i)
       o.migrations[o.migrations.size() - 1 - i].status.source_node = back.moves[back.moves.size() - 1 - i].source_node;
-    for (const std::uint64_t last = t + 200; t < last; ++t)
+    // While what is known of the nodes counts.
+    for (const auto last = t + static_cast<std::uint64_t>(observe::Calibration::kKept); t < last; ++t)
       if (const auto again = feed(*r, t)) {
         EXPECT_THAT(again->moves, IsEmpty()) << again->decision.message;
       }
