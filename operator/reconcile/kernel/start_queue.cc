@@ -13,7 +13,8 @@ WaitingJob waiting_job(const std::string& key, const crds::BspJob& job) {
 }
 
 bool starts_before(const WaitingJob& one, const WaitingJob& other) {
-  return std::tuple(-one.priority, one.created, one.key) < std::tuple(-other.priority, other.created, other.key);
+  // The priorities change sides because the highest comes first, and the least of all has no negative.
+  return std::tie(other.priority, one.created, one.key) < std::tie(one.priority, other.created, other.key);
 }
 
 bool share_a_set(const crds::SetsSpec& one, const crds::SetsSpec& other) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdint>
 #include <format>
 #include <random>
 #include <thread>
@@ -314,6 +315,17 @@ TEST(CompetingStarts, NoneOfAHundredIsHalfStarted) {
     EXPECT_EQ(a.job.status.attempt + b.job.status.attempt, 0u) << "seed " << seed;
     EXPECT_TRUE(waited) << "seed " << seed;
   }
+}
+
+TEST(CompetingStarts, AnyPriorityIsOrdered) {
+  constexpr std::int64_t kRising[] = {INT64_MIN, INT64_MIN + 1, -1, 0, 1, INT64_MAX};
+  for (const std::int64_t a : kRising)
+    for (const std::int64_t b : kRising) {
+      const WaitingJob one{.key = "n/a", .priority = a, .created = {}, .sets = {}},
+          other{.key = "n/b", .priority = b, .created = {}, .sets = {}};
+      EXPECT_EQ(starts_before(one, other), a >= b) << a << " and " << b;
+      EXPECT_EQ(starts_before(other, one), b > a) << a << " and " << b;
+    }
 }
 
 TEST(CompetingStarts, TheQueueIsShownAndOrderedByPriorityThenAge) {
