@@ -109,7 +109,8 @@ REFUSED = [
     (f"{POD}.containers.1", {"name": "sidecar", "image": "i"}, ["containers", "choose another name"]),
 ]
 
-# Accepted by the API server and answered by the operator: reason and message of the Failed condition.
+# Accepted by the API server and answered by the operator: reason and message of the status, and of the Failed condition
+# unless nodes may cure it.
 ANSWERED = [
     (f"{POD}.containres", [], "Invalid", [f"{POD}.containres", "did you mean containers?"]),
     (f"{POD}.tolerations2", [], "Invalid", [f"{POD}.tolerations2", "did you mean tolerations?"]),
@@ -121,7 +122,7 @@ ANSWERED = [
     (f"{APP}.env", [{"nam": "A"}], "Invalid", ["containers[0].env[0].nam", "did you mean name?"]),
     (f"{APP}.command", GONE, "TemplateIncomplete", ["containers[app].command", "write it there, for example"]),
     (f"{APP}.securityContext", {"runAsNonRoot": True}, "TemplateIncomplete", ["securityContext.runAsUser", "write the uid there"]),
-    ("spec.sets.names", ["slow", "quick"], "NoSuchSet", ["spec.sets.names", "quick", "label"]),
+    ("spec.sets.names", ["slow", "quick"], "NoSuchSet", ["spec.sets.names", "quick", "add or label nodes"]),
     ("spec.sets.label", "example.com/nobody", "NoSuchSet", ["spec.sets.names", "slow", "example.com/nobody"]),
     ("spec.ranks", 400, "NoCapacity", ["400 ranks", "lower spec.ranks to"]),
     (f"{POD}.nodeSelector", {"disk": "ssd"}, "NoCapacity", ["nodeSelector of spec.template"]),
@@ -269,8 +270,9 @@ class Manifests(unittest.TestCase):
                                   detail=lambda: get_object(at))
                 for word in words:
                     self.assertIn(word, status["message"])
-                if reason == "NoCapacity" and status["phase"] == "Pending":
-                    continue  # nodes may still be added
+                if reason in ("NoCapacity", "NoSuchSet"):
+                    self.assertEqual(status["phase"], "Pending", "nodes may still be added")
+                    continue
                 self.assertEqual(status["phase"], "Failed")
                 failed, = (c for c in status["conditions"] if c["type"] == "Failed")
                 self.assertEqual((failed["status"], failed["reason"], failed["message"]), ("True", reason, status["message"]))

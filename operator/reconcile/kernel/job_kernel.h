@@ -84,6 +84,7 @@ struct JobKernel {
   std::string group_of_start() const;  // in phase Starting; "": none
   // Of a start that waits for room by itself.
   Result<std::vector<ProcessorId>> map_beyond_room() const;
+  void no_such_set(const std::string& name);
   void wait_for_capacity(const char* reason, const std::string& why);
   // Why the job can't have all its slots now and will have them: others hold them, or start first. "": it need not wait.
   std::string waits_for_slots(const std::vector<std::string>& sets, bool mapped) const;

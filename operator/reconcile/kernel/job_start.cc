@@ -15,6 +15,10 @@ namespace bsp::reconcile {
 
 using crds::JobPhase;
 
+namespace {
+constexpr const char* kNoSuchSet = "NoSuchSet";
+}  // namespace
+
 void JobKernel::pending() {
   if (held()) return suspend();
   if (pods_left()) {  // of an earlier attempt, or of one whose status is gone
@@ -26,9 +30,7 @@ void JobKernel::pending() {
       return enter(JobPhase::kFailed, "TemplateIncomplete", whole.error().message);
   const auto sets = observe::set_names(o.job.spec.sets, o.nodes);
   for (const std::string& name : sets)
-    if (std::ranges::none_of(o.nodes, [&](const auto& n) { return n.set == name; }))
-      return enter(JobPhase::kFailed, "NoSuchSet",
-                   std::format("spec.sets.names: no node belongs to Set {} (label {})", name, o.job.spec.sets.label));
+    if (std::ranges::none_of(o.nodes, [&](const auto& n) { return n.set == name; })) return no_such_set(name);
   const bool by_scheduler = starts_by_scheduler(o);
   if (by_scheduler && !has_pod_group()) return;
   const decide::Platform platform = platform_at_start(o, o.nodes);
@@ -54,6 +56,16 @@ void JobKernel::pending() {
   status().superstep = {};
   if (status().epochs_used == 0) status().epochs_used = 1;  // 0 means "never opened" to a sidecar
   enter(JobPhase::kStarting, "Mapped", mapped());
+}
+
+// A pool that is scaled to zero, or whose nodes are reclaimed, looks like a name that is wrong.
+void JobKernel::no_such_set(const std::string& name) {
+  const std::string none =
+      std::format("spec.sets.names: no node belongs to Set {} (label {})", name, o.job.spec.sets.label);
+  if (!o.capacity_may_come) return enter(JobPhase::kFailed, kNoSuchSet, none);
+  wait_for_capacity(
+      kNoSuchSet,
+      none + "; the job starts once one does: add or label nodes, or create the job again with Sets that have nodes");
 }
 
 // Before there is any pod, since some schedulers schedule a pod alone whose group they don't find.

@@ -143,6 +143,14 @@ TEST_F(Gangs, AClusterWithoutANodeIsWaitedFor) {
   EXPECT_EQ(w.unrest(), "");
 }
 
+TEST_F(Gangs, ASetWithoutANodeIsWaitedFor) {
+  std::erase_if(w.nodes, [](const auto& node) { return node.set == "fast"; });
+  for (int i = 0; i < 10; ++i) w.tick();
+  EXPECT_EQ(w.job.status.phase, JobPhase::kPending);
+  EXPECT_EQ(w.job.status.reason, "NoSuchSet");
+  EXPECT_EQ(w.unrest(), "");
+}
+
 TEST_F(Gangs, NodesInUseByOtherJobsTakeRanksOfAStartThatWaits) {
   for (auto& node : w.nodes) node.cordoned = true;  // as a node without a free slot is shown
   make_group();

@@ -104,6 +104,40 @@ TEST(JobLife, TheLabelOfTheSetsIsStored) {
   EXPECT_EQ(w.job.status.set_label, "pool");
 }
 
+// A spot node that is reclaimed, a pool that is scaled to zero.
+TEST(JobLife, ASetThatHasLostItsLastNodeIsWaitedForIfOneMayCome) {
+  World w({.ranks = 3, .slow = 2, .fast = 1});
+  w.capacity_may_come = true;
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+  w.lose_node("fast-0");
+  const auto on_it = std::ranges::find(w.job.status.ranks, "fast-0", &crds::RankPlace::node);
+  ASSERT_NE(on_it, w.job.status.ranks.end());
+  w.lose_pod(on_it->pod);
+  ASSERT_TRUE(w.run_until([&] { return w.job.status.reason == "NoSuchSet"; })) << w.trace;
+  for (int i = 0; i < 10; ++i) w.tick();
+  EXPECT_EQ(w.job.status.phase, JobPhase::kPending);
+  EXPECT_EQ(w.job.status.message,
+            "spec.sets.names: no node belongs to Set fast (label migbsp.io/set); the job starts once one does: add or "
+            "label nodes, or create the job again with Sets that have nodes");
+  EXPECT_EQ(std::ranges::count(w.events, "NoSuchSet", &Event::reason), 1) << "said once";
+  EXPECT_EQ(std::ranges::find(w.events, "NoSuchSet", &Event::reason)->type, "Warning");
+  EXPECT_EQ(w.unrest(), "");
+  w.nodes.push_back({.name = "fast-9", .set = "fast"});
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+  EXPECT_EQ(w.job.status.attempt, 1u);
+}
+
+TEST(JobLife, ASetWithoutANodeAtSubmissionIsWaitedForIfOneMayCome) {
+  World w({.ranks = 2, .slow = 2, .fast = 0});
+  w.capacity_may_come = true;
+  for (int i = 0; i < 10; ++i) w.tick();
+  EXPECT_EQ(w.job.status.phase, JobPhase::kPending);
+  EXPECT_EQ(w.job.status.reason, "NoSuchSet");
+  EXPECT_TRUE(w.pods.empty());
+  w.nodes.push_back({.name = "fast-9", .set = "fast"});
+  EXPECT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+}
+
 TEST(JobLife, SetsAreDiscoveredAndMayLoseTheirLastNode) {
   World w({.ranks = 3, .slow = 1, .fast = 2});
   w.job.spec.sets.names.clear();
