@@ -25,6 +25,7 @@ void JobKernel::pending() {
     if (!is_blank(o.job.status) || !rebuild()) delete_all_pods();
     return;
   }
+  if (past_deadline()) return fail_by_deadline();
   if (o.images_unreadable)
     if (const auto whole = check_without_image(o.job.spec); !whole)
       return enter(JobPhase::kFailed, "TemplateIncomplete", whole.error().message);

@@ -138,6 +138,20 @@ TEST(JobLife, ASetWithoutANodeAtSubmissionIsWaitedForIfOneMayCome) {
   EXPECT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
 }
 
+// It counts from the first attempt's start, as a Job's does.
+TEST(JobLife, TheDeadlineOfAJobThatWaitsForNodesAgainPasses) {
+  World w({.ranks = 3, .slow = 2, .fast = 1});
+  w.capacity_may_come = true;
+  w.job.spec.run_policy.active_deadline_seconds = 60;
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+  w.lose_node("fast-0");
+  w.lose_pod(std::ranges::find(w.job.status.ranks, "fast-0", &crds::RankPlace::node)->pod);
+  ASSERT_TRUE(w.run_until([&] { return w.job.status.phase == JobPhase::kPending; })) << w.trace;
+  ASSERT_TRUE(w.run_until(JobPhase::kFailed, 400)) << w.trace;
+  EXPECT_EQ(w.job.status.reason, "DeadlineExceeded");
+  expect_quiet(w);
+}
+
 TEST(JobLife, SetsAreDiscoveredAndMayLoseTheirLastNode) {
   World w({.ranks = 3, .slow = 1, .fast = 2});
   w.job.spec.sets.names.clear();
