@@ -48,7 +48,7 @@ struct PodView : SidecarView {
   bool ended = false;           // its app container ended, or can't be started; see message
   std::string message;          // the kubelet's, about that
   std::string sidecar_failure;  // why the kubelet restarted its sidecar; "": it did not
-  std::string pending;          // why it does not run yet, in the words of the API server or the scheduler
+  std::string pending;          // why it does not run yet, in the words of the API server, scheduler or kubelet
   std::string uid;
   std::string address;     // ip:port of the sidecar, "" until there is one
   std::string gone;        // why its rank counts as gone though the pod exists (reconcile/silence.h); "": it does not

@@ -72,6 +72,7 @@ struct JobKernel {
   struct NotReady {
     FirstFew all;
     std::string delay;        // why a container of the first of them isn't started, where waiting may help
+    bool by_image = false;    // which that container waits for
     bool for_others = false;  // to do something about it: a scheduler, or who has set a quota
     void add(const crds::RankPlace& place, std::string_view lack, bool of_others = false);
   };

@@ -281,7 +281,9 @@ void JobKernel::check_pod(const crds::RankPlace& place, const PodFacts& pod, Not
   }
   if (!pod.start_delay.empty()) {
     not_ready.add(place, "isn't started: " + pod.start_delay, true);
-    if (not_ready.delay.empty()) not_ready.delay = std::format("pod {}: {}", place.pod, pod.start_delay);
+    if (!not_ready.delay.empty()) return;
+    not_ready.delay = std::format("pod {}: {}", place.pod, pod.start_delay);
+    not_ready.by_image = pod.delayed_by_image;
     return;
   }
   if (pod.node.empty() && pod.address.empty() && o.starting_for > kSchedulerAnswers) {
@@ -317,7 +319,7 @@ void JobKernel::wait_for(const NotReady& not_ready) {
     // It has had its full time, so another attempt would time out too.
     fail_attempt({{},
                   "",
-                  not_ready.delay.contains("Image") ? "ImageNotFound" : "CannotStart",
+                  not_ready.by_image ? "ImageNotFound" : "CannotStart",
                   std::format("{}, for {:.0f} s", not_ready.delay, to_seconds(job_limits.start)),
                   true});
   else if (!status().epoch && too_long)

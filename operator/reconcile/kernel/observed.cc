@@ -21,29 +21,39 @@ const json* container_status(const json& pod_status, const char* list, std::stri
   return nullptr;
 }
 
-// Waiting for a reason that may pass: a registry that is busy, a ConfigMap or Secret that isn't there yet.
+bool is_of_image(const std::string& reason) { return reason.contains("Image") || reason == "RegistryUnavailable"; }
+
+// The kubelet tries again, whatever the pod's restartPolicy is: a ConfigMap or Secret that isn't there yet, a container
+// runtime that starts too many at once ("context deadline exceeded", "name is reserved").
+bool is_failed_creation(const std::string& reason) {
+  return reason == "CreateContainerConfigError" || reason == "CreateContainerError" || reason == "RunContainerError";
+}
+
+// Waiting for a reason that may pass, such as a registry that is busy.
 bool is_delay(const std::string& reason) {
   return reason == "ErrImagePull" || reason == "ImagePullBackOff" || reason == "RegistryUnavailable" ||
-         reason == "CreateContainerConfigError";
+         is_failed_creation(reason);
 }
 
 // … and for one that no waiting cures.
 bool is_final(const std::string& reason) {
   return reason == "ErrImageNeverPull" || reason == "InvalidImageName" || reason == "ContainerCannotRun" ||
-         reason == "CreateContainerError" || reason == "RunContainerError" || reason == "StartError";
+         reason == "StartError";
 }
 
-// Of the user's containers too: none of the pod starts before its init containers have ended.
+// Of the user's containers too: none of the pod starts before its init containers have ended. Where the program runs,
+// its sidecar is being created again, or another container has yet to start; neither ends the rank.
 void note_waiting(const json& container, PodFacts& facts) {
   const json& waiting = part_at(part_at(container, "state"), "waiting");
   const std::string reason = text_at(waiting, "reason"), message = text_at(waiting, "message");
-  if (is_final(reason)) {
+  if (is_final(reason) && !facts.app_running) {
     facts.cannot_start = true;
     facts.reason = reason;
     facts.app_message = message;
-  } else if (is_delay(reason) && facts.start_delay.empty()) {
+  } else if ((is_final(reason) || is_delay(reason)) && facts.start_delay.empty()) {
     facts.start_delay = std::format("container {} waits: {}{}{}", text_at(container, "name"), reason,
                                     message.empty() ? "" : ": ", message);
+    facts.delayed_by_image = is_of_image(reason);
   }
 }
 
@@ -100,6 +110,7 @@ PodFacts pod_facts(const json& pod) {
             text_at(part_at(part_at(*container, when), "terminated"), "reason") == "OOMKilled";
     if (!container) continue;
     const json& state = part_at(*container, "state");
+    if (name == names::kAppContainer) facts.app_running = part_at(state, "running").is_object();
     if (const json& end = part_at(state, "terminated"); name == names::kAppContainer && end.is_object()) {
       facts.app_ended = true;
       facts.app_exit_code = whole_number<int>(part_at(end, "exitCode")).value_or(1);
@@ -116,9 +127,10 @@ PodFacts pod_facts(const json& pod) {
   // The node may end a pod as a whole (evicted, lost).
   if (text_at(status, "phase") == "Failed" && !facts.app_ended) {
     facts.app_ended = facts.pod_ended = true;
+    facts.app_running = false;
     facts.app_exit_code = 1;
     note_end(pod, facts);
-    facts.cannot_start = is_final(facts.reason) || facts.reason == "CreateContainerConfigError";
+    facts.cannot_start = is_final(facts.reason) || is_failed_creation(facts.reason);  // nothing tries again
   }
   return facts;
 }

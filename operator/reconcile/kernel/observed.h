@@ -66,6 +66,7 @@ struct PodFacts {
   bool lost = false;       // deleting, but its node does not answer: nothing reports when its containers end
   bool abandoned = false;  // lost, and its program has certainly ended (lost_pods.h)
   std::string address;     // ip:port of the sidecar; "": no IP yet
+  bool app_running = false;
   bool app_ended = false;
   bool others_run = false;             // the job's own containers beside app and sidecar
   int app_exit_code = 0;               // 128 + signal, as bsp-init and container runtimes report it
@@ -75,6 +76,7 @@ struct PodFacts {
   std::string reason;                  // ErrImagePull, ContainerCannotRun, Evicted, OOMKilled, …
   std::string unscheduled;             // why the scheduler has found no node; "": it has, or doesn't say
   std::string start_delay;             // why a container isn't started yet, where waiting may help; "": no such reason
+  bool delayed_by_image = false;       // which that container waits for
   std::string pod_group;               // that it names and its rank's next pods join (gang.h)
   std::string move_to;                 // where a person wants its rank to go (kAnnotationMoveTo)
   bool sidecar_out_of_memory = false;  // it was killed for that, now or the last time it ended

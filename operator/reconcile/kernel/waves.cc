@@ -52,12 +52,14 @@ migrate::View view_of(const Observed& o, const Silence& silence, const std::stri
     pod.exists = true;
     pod.deleting = facts.deleting;
     pod.uncertain = facts.lost;
-    // No move waits for an image: the rank runs well where it is.
-    pod.ended = facts.cannot_start || !facts.start_delay.empty() || (facts.app_ended && facts.app_exit_code != 0);
-    pod.message = !facts.start_delay.empty()  ? facts.start_delay
+    // No move waits for an image: the rank runs well where it is. What else delays a container passes within seconds, or
+    // ends the move once its target has had its time.
+    const bool lacks_image = facts.delayed_by_image && !facts.app_running;
+    pod.ended = facts.cannot_start || lacks_image || (facts.app_ended && facts.app_exit_code != 0);
+    pod.message = lacks_image                 ? facts.start_delay
                   : facts.app_message.empty() ? std::format("its app container ended with code {}", facts.app_exit_code)
                                               : facts.app_message;
-    pod.pending = facts.unscheduled;
+    pod.pending = facts.unscheduled.empty() ? facts.start_delay : facts.unscheduled;
     if (facts.sidecar_out_of_memory)
       pod.sidecar_failure = std::format(
           "the sidecar of {} was killed: out of memory (raise what a LimitRange gives its container; "

@@ -218,7 +218,7 @@ TEST(JobLife, AProgramThatNeverCallsMpiInitIsNoMpiProgram) {
 
 TEST(JobLife, WhatCannotStartIsNotRetried) {
   for (const auto& [reason, reported] :
-       {std::pair{"ErrImageNeverPull", "ImageNotFound"}, {"CreateContainerError", "CannotStart"}}) {
+       {std::pair{"ErrImageNeverPull", "ImageNotFound"}, {"InvalidImageName", "CannotStart"}}) {
     World w;
     ASSERT_TRUE(w.run_until([&] { return w.pods.size() == 2; }));
     w.pod_of(1)->stuck = {{"reason", reason}, {"message", "no such thing"}};
@@ -229,19 +229,40 @@ TEST(JobLife, WhatCannotStartIsNotRetried) {
   }
 }
 
-// A registry that is busy, or a Secret that isn't there yet.
+// A Secret that isn't there yet, a node that starts too many containers at once.
 TEST(JobLife, WhatMayPassIsWaitedFor) {
-  World w;
-  ASSERT_TRUE(w.run_until([&] { return w.pods.size() == 2; }));
-  w.pod_of(1)->stuck = {{"reason", "CreateContainerConfigError"}, {"message", "secret \"s\" not found"}};
-  const auto delay = [&] { return crds::find_condition(w.job.status.conditions, kStartDelayed); };
-  ASSERT_TRUE(w.run_until([&] { return delay() != nullptr; })) << w.trace;
-  EXPECT_THAT(delay()->message, HasSubstr("pod job-r1-g0: container app waits: CreateContainerConfigError: secret"));
-  EXPECT_EQ(w.job.status.phase, JobPhase::kStarting);
-  w.pod_of(1)->stuck = nullptr;
-  ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
-  EXPECT_EQ(delay(), nullptr);
-  EXPECT_EQ(w.job.status.attempt, 0u);
+  for (const auto& [reason, message] : {std::pair{"CreateContainerConfigError", "secret \"s\" not found"},
+                                        {"CreateContainerError", "context deadline exceeded"},
+                                        {"RunContainerError", "context deadline exceeded"}}) {
+    World w;
+    ASSERT_TRUE(w.run_until([&] { return w.pods.size() == 2; }));
+    w.pod_of(1)->stuck = {{"reason", reason}, {"message", message}};
+    const auto delay = [&] { return crds::find_condition(w.job.status.conditions, kStartDelayed); };
+    ASSERT_TRUE(w.run_until([&] { return delay() != nullptr; })) << w.trace;
+    EXPECT_EQ(delay()->message, std::format("pod job-r1-g0: container app waits: {}: {}", reason, message));
+    EXPECT_EQ(w.job.status.phase, JobPhase::kStarting);
+    w.pod_of(1)->stuck = nullptr;
+    ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+    EXPECT_EQ(delay(), nullptr);
+    EXPECT_EQ(w.job.status.attempt, 0u);
+  }
+}
+
+// The kubelet creates a sidecar that has ended again, and may take several attempts.
+TEST(JobLife, ASidecarThatIsCreatedAgainEndsNoRank) {
+  for (const char* reason : {"CreateContainerError", "ErrImagePull", "ErrImageNeverPull"}) {
+    World w;
+    ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+    w.pod_of(1)->again = {{"reason", reason}, {"message", "name is reserved"}};
+    w.silence("job-r1-g0", 15);
+    for (int i = 0; i < 15; ++i) w.tick();
+    ASSERT_EQ(w.job.status.phase, JobPhase::kRunning) << reason << "\n" << w.trace;
+    w.pod_of(1)->again = nullptr;
+    for (int i = 0; i < 100; ++i) w.tick();
+    EXPECT_EQ(w.job.status.phase, JobPhase::kRunning);
+    EXPECT_EQ(w.job.status.attempt, 0u);
+    EXPECT_EQ(w.unrest(), "");
+  }
 }
 
 TEST(JobLife, WhatDoesNotPassInTimeFailsTheJobOnce) {
@@ -254,6 +275,17 @@ TEST(JobLife, WhatDoesNotPassInTimeFailsTheJobOnce) {
   EXPECT_EQ(w.job.status.message, "pod job-r1-g0: container app waits: ErrImagePull: no such image, for 20 s");
   EXPECT_EQ(w.job.status.restarts.size(), 1u);
   EXPECT_EQ(crds::find_condition(w.job.status.conditions, kStartDelayed), nullptr);
+  expect_quiet(w);
+}
+
+TEST(JobLife, AContainerThatIsNeverCreatedFailsTheJobOnce) {
+  World w;
+  w.job_limits.start = 20s;
+  ASSERT_TRUE(w.run_until([&] { return w.pods.size() == 2; }));
+  w.pod_of(1)->stuck = {{"reason", "CreateContainerError"}, {"message", "no command, and the Image names none"}};
+  ASSERT_TRUE(w.run_until(JobPhase::kFailed)) << w.trace;
+  EXPECT_EQ(w.job.status.reason, "CannotStart") << "its image is there";
+  EXPECT_EQ(w.job.status.restarts.size(), 1u);
   expect_quiet(w);
 }
 

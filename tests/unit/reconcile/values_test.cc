@@ -105,8 +105,7 @@ TEST(PodFacts, TellHowTheProgramEnded) {
 }
 
 TEST(PodFacts, PermanentReasonsForWaiting) {
-  for (const char* reason : {"ErrImageNeverPull", "InvalidImageName", "ContainerCannotRun", "CreateContainerError",
-                             "RunContainerError", "StartError"}) {
+  for (const char* reason : {"ErrImageNeverPull", "InvalidImageName", "ContainerCannotRun", "StartError"}) {
     const PodFacts f = pod_facts(app_state({{"waiting", {{"reason", reason}, {"message", "why"}}}}));
     EXPECT_TRUE(f.cannot_start) << reason;
     EXPECT_EQ(f.reason, reason);
@@ -120,11 +119,31 @@ TEST(PodFacts, PermanentReasonsForWaiting) {
 }
 
 TEST(PodFacts, WaitingThatMayPass) {
-  for (const char* reason : {"ErrImagePull", "ImagePullBackOff", "CreateContainerConfigError"}) {
+  for (const char* reason : {"ErrImagePull", "ImagePullBackOff", "CreateContainerConfigError", "CreateContainerError",
+                             "RunContainerError"}) {
     const PodFacts f = pod_facts(app_state({{"waiting", {{"reason", reason}, {"message", "secret \"s\" not found"}}}}));
     EXPECT_FALSE(f.cannot_start) << reason;
     EXPECT_EQ(f.start_delay, std::format("container app waits: {}: secret \"s\" not found", reason));
+    EXPECT_EQ(f.delayed_by_image, std::string_view(reason).contains("Image")) << reason;
   }
+}
+
+// The program is there, so nothing that another container waits for keeps it from running.
+TEST(PodFacts, AnotherContainerThatWaitsEndsNoProgram) {
+  for (const char* reason : {"CreateContainerError", "ErrImageNeverPull", "ErrImagePull"}) {
+    const PodFacts f = pod_facts(
+        pod_with({{"initContainerStatuses", {{{"name", "sidecar"}, {"state", {{"waiting", {{"reason", reason}}}}}}}},
+                  {"containerStatuses", {{{"name", "app"}, {"state", {{"running", json::object()}}}}}}}));
+    EXPECT_TRUE(f.app_running);
+    EXPECT_FALSE(f.cannot_start || f.app_ended) << reason;
+    EXPECT_EQ(f.start_delay, std::format("container sidecar waits: {}", reason));
+  }
+}
+
+// No node tries to start its containers again.
+TEST(PodFacts, APodThatHasFailedWaitsForNoContainer) {
+  for (const char* reason : {"CreateContainerConfigError", "CreateContainerError", "RunContainerError"})
+    EXPECT_TRUE(pod_facts(pod_with({{"phase", "Failed"}, {"reason", reason}})).cannot_start) << reason;
 }
 
 TEST(PodFacts, WhyTheNodeEndedAPod) {
@@ -162,9 +181,9 @@ TEST(PodFacts, ASidecarThatRanOutOfMemory) {
 // ------------------------------------------------------------------------------------------
 bool equal(const PodFacts& a, const PodFacts& b) {
   const auto all = [](const PodFacts& f) {
-    return std::tie(f.uid, f.node, f.set, f.rank, f.deleting, f.address, f.app_ended, f.others_run, f.app_exit_code,
-                    f.app_message, f.cannot_start, f.pod_ended, f.reason, f.unscheduled, f.start_delay, f.move_to,
-                    f.sidecar_out_of_memory);
+    return std::tie(f.uid, f.node, f.set, f.rank, f.deleting, f.address, f.app_running, f.app_ended, f.others_run,
+                    f.app_exit_code, f.app_message, f.cannot_start, f.pod_ended, f.reason, f.unscheduled, f.start_delay,
+                    f.delayed_by_image, f.move_to, f.sidecar_out_of_memory);
   };
   return all(a) == all(b);
 }

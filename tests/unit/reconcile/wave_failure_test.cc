@@ -82,6 +82,58 @@ TEST_P(WaveRollsBack, AndTheJobContinuesInPlace) {
 }
 INSTANTIATE_TEST_SUITE_P(When, WaveRollsBack, testing::ValuesIn(kTroubles), [](const auto& p) { return p.param.name; });
 
+// The kubelet tries again, and the ranks compute meanwhile.
+TEST(Waves, ATargetWhoseContainerIsCreatedLateIsWaitedFor) {
+  for (const char* reason : {"CreateContainerError", "CreateContainerConfigError"}) {
+    World w;
+    ASSERT_TRUE(w.run_until(JobPhase::kRunning));
+    w.slow_start = 5;
+    w.migrate_by_hand("m", 0, "fast");
+    ASSERT_TRUE(w.run_until([&] { return w.pods.size() == 3; })) << w.trace;
+    w.find("job-r0-g1")->stuck = {{"reason", reason}, {"message", "context deadline exceeded"}};
+    for (int i = 0; i < 25; ++i) w.tick();
+    ASSERT_EQ(w.wave_phase(), Phase::kPreparing) << reason << "\n" << w.trace;
+    w.find("job-r0-g1")->stuck = nullptr;
+    ASSERT_TRUE(w.run_until([&] { return wave_over(w); })) << w.trace;
+    EXPECT_EQ(w.migration("m").status.phase, Phase::kSucceeded) << w.trace;
+  }
+}
+
+TEST(Waves, ATargetWhoseContainerIsNeverCreatedEndsTheWaveWithTheReason) {
+  World w;
+  w.limits.prepare = std::chrono::seconds(10);
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning));
+  w.slow_start = 5;
+  w.migrate_by_hand("m", 0, "fast");
+  ASSERT_TRUE(w.run_until([&] { return w.pods.size() == 3; })) << w.trace;
+  w.find("job-r0-g1")->stuck = {{"reason", "CreateContainerError"}, {"message", "name is reserved"}};
+  ASSERT_TRUE(w.run_until([&] { return wave_over(w); })) << w.trace;
+  EXPECT_EQ(w.migration("m").status.phase, Phase::kRolledBack);
+  EXPECT_EQ(w.migration("m").status.reason, "PrepareTimeout");
+  EXPECT_THAT(w.migration("m").status.message,
+              HasSubstr("container app waits: CreateContainerError: name is reserved"));
+  EXPECT_EQ(w.job.status.attempt, 0u);
+  expect_goes_on(w);
+}
+
+TEST(Waves, ASidecarThatIsCreatedAgainLosesNoRank) {
+  for (const char* pod : {"job-r0-g0", "job-r1-g0"}) {
+    World w;
+    ASSERT_TRUE(w.run_until(JobPhase::kRunning));
+    w.never_migratable = true;
+    w.migrate_by_hand("m", 0, "fast");
+    ASSERT_TRUE(w.run_until(Phase::kPausing)) << w.trace;
+    w.find(pod)->again = {{"reason", "ErrImagePull"}, {"message", "the registry is busy"}};
+    w.silence(pod, 40);
+    ASSERT_TRUE(w.run_until([&] { return wave_over(w); }, 200)) << w.trace;
+    EXPECT_EQ(w.migration("m").status.phase, Phase::kRolledBack);
+    EXPECT_EQ(w.migration("m").status.reason, "SidecarUnreachable");
+    w.find(pod)->again = nullptr;
+    EXPECT_EQ(w.job.status.attempt, 0u) << pod;
+    expect_goes_on(w);
+  }
+}
+
 // bsp-init continues the restore, and reports it to the new sidecar.
 TEST(Waves, ATargetWhoseSidecarRestartsDuringTheRestoreIsNotLost) {
   World w;

@@ -41,6 +41,7 @@ struct Pod : simulated::Pod {
   int exit_code = 0;       // as a container runtime says it
   bool helper = false;     // has a second container, which never ends
   nlohmann::json stuck;    // {reason, message} of a container that can't be started; null: none
+  nlohmann::json again;    // the same of its sidecar, which is created again beside the program; null: it is not
   bool lost = false;       // its node is: the object stays once it is deleted
   nlohmann::json evicted;  // {reason, message} with which the node ended the pod; null: it did not
   PodFacts facts;          // as of the object `facts_of`

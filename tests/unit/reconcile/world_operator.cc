@@ -22,6 +22,8 @@ json World::pod_object(const Pod& pod) const {
   if (pod.app_ended_at >= 0 && tick_ >= pod.app_ended_at)
     app["state"] = {{"terminated", {{"exitCode", pod.exit_code}, {"reason", pod.exit_code ? "Error" : "Completed"}}}};
   json status = {{"phase", "Running"}, {"containerStatuses", json::array({app})}};
+  if (!pod.again.is_null())
+    status["initContainerStatuses"] = {{{"name", "sidecar"}, {"state", {{"waiting", pod.again}}}}};
   if (pod.helper) status["containerStatuses"].push_back({{"name", "helper"}, {"state", {{"running", json::object()}}}});
   if (tick_ >= pod.up_at) status["podIP"] = std::format("10.0.{}.{}", pod.rank, pod.name.back() - '0');
   if (pod.node.empty())
@@ -38,8 +40,9 @@ json World::pod_object(const Pod& pod) const {
 
 const PodFacts& World::facts_of(Pod& pod) const {
   const bool ended = pod.app_ended_at >= 0 && tick_ >= pod.app_ended_at;
-  const std::string as_it_is = std::format("{}{}{}{}{}{}{}", pod.gone_at >= 0, tick_ >= pod.up_at, ended,
-                                           ended ? pod.exit_code : 0, pod.helper, pod.stuck.dump(), pod.evicted.dump());
+  const std::string as_it_is =
+      std::format("{}{}{}{}{}{}{}{}", pod.gone_at >= 0, tick_ >= pod.up_at, ended, ended ? pod.exit_code : 0,
+                  pod.helper, pod.stuck.dump(), pod.again.dump(), pod.evicted.dump());
   if (pod.facts_of != as_it_is) pod.facts = pod_facts(pod_object(pod)), pod.facts_of = as_it_is;
   return pod.facts;
 }
