@@ -39,6 +39,13 @@ bool is_label_name(std::string_view text) {
 
 }  // namespace
 
+std::string named_after(const ObjectMeta& job, std::string_view rest) {
+  constexpr std::size_t kLongest = 63;
+  if (job.name.size() + rest.size() <= kLongest) return std::format("{}{}", job.name, rest);
+  const std::string end = std::format("-{}{}", job.uid.substr(0, 8), rest);
+  return job.name.substr(0, kLongest - std::min(kLongest, end.size())) + end;
+}
+
 const json* app_container(const BspJobSpec& spec) {
   for (const json& c : part_at(part_at(spec.pod_template, "spec"), "containers"))
     if (text_at(c, "name") == names::kAppContainer) return &c;

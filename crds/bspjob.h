@@ -250,6 +250,9 @@ struct BspJob {
   BspJobStatus status;
 };
 
+// The job's name and `rest`, within the 63 characters of a label's value. Of a longer one the end of the job's name gives
+// way to its uid, since the names of other jobs may begin alike.
+std::string named_after(const ObjectMeta& job, std::string_view rest);
 // The app container of the template; null if it has none.
 const nlohmann::json* app_container(const BspJobSpec& spec);
 

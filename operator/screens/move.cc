@@ -15,10 +15,10 @@ Result<void> check_known(const char* what, const std::string& name, const std::s
               std::format("there is no {} {}{}", what, name, crds::suggestion(name, {known.begin(), known.end()})));
 }
 
-// The time makes it unique, since a rank may move many times; a name has at most 63 characters.
+// The time makes it unique, since a rank may move many times.
 std::string name_for(const crds::BspJob& job, std::uint32_t rank, Time now) {
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count();
-  return std::format("{}-r{}-{:x}", job.metadata.name.substr(0, 40), rank, ms);
+  return named_after(job.metadata, std::format("-r{}-{:x}", rank, ms));
 }
 
 }  // namespace

@@ -196,7 +196,7 @@ Begun begin_wave(const Observed& o, const std::vector<MoveRequest>& requests, cr
   wave.number = ++status.wave;
   for (migrate::Move& move : wave.moves) {
     ++status.ranks[move.rank].generation;
-    if (move.migration.empty()) move.migration = migration_name(o.job.metadata.name, wave.number, move.rank);
+    if (move.migration.empty()) move.migration = migration_name(o.job.metadata, wave.number, move.rank);
   }
   wave.base_epoch = status.epoch->epoch;
   wave.next_epoch = status.epochs_used++;

@@ -113,10 +113,9 @@ std::string on_its_way(const Evicted& e, const EvictionFacts& facts, const std::
 crds::RankMigration request_to_leave(const Evicted& e, const std::string& pod_uid,
                                      const std::vector<crds::RankMigration>& known) {
   crds::RankMigration m;
-  const std::string stem =
-      std::format("{}-r{}-{}", e.job.metadata.name.substr(0, 36), e.rank.value, pod_uid.substr(0, 8));
   for (std::size_t again = 0; again <= known.size(); ++again) {
-    m.metadata.name = std::format("{}-e{}", stem, again);
+    m.metadata.name =
+        named_after(e.job.metadata, std::format("-r{}-{}-e{}", e.rank.value, pod_uid.substr(0, 8), again));
     if (std::ranges::none_of(known, [&](const auto& each) { return each.metadata.name == m.metadata.name; })) break;
   }
   m.metadata.name_space = e.job.metadata.name_space;

@@ -254,8 +254,8 @@ PodRequest request_of(const json& pod) {
           .target = text_at(labels, names::kLabelRole.data()) == "target"};
 }
 
-std::string migration_name(const std::string& job, std::uint32_t wave, std::uint32_t rank) {
-  return std::format("{}-w{}-r{}", job, wave, rank);
+std::string migration_name(const crds::ObjectMeta& job, std::uint32_t wave, std::uint32_t rank) {
+  return named_after(job, std::format("-w{}-r{}", wave, rank));
 }
 
 json owner_reference(const crds::BspJob& job) {

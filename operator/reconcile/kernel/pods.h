@@ -46,7 +46,7 @@ PodRequest request_of(const nlohmann::json& pod);  // by its labels
 std::string certificate_file(const std::string& pod);
 std::string key_file(const std::string& pod);
 // <job>-w<wave>-r<rank>
-std::string migration_name(const std::string& job, std::uint32_t wave, std::uint32_t rank);
+std::string migration_name(const crds::ObjectMeta& job, std::uint32_t wave, std::uint32_t rank);
 
 // `command` of the app container, or what the image itself would run if the template names none.
 struct ImageDefaults {

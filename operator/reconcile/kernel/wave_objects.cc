@@ -47,8 +47,9 @@ std::vector<crds::RankMigration> asked_on_pods(const Observed& o) {
     const std::string& to = pod->second.move_to;
     crds::RankMigration m;
     // One for each pod and value: its answer stays, and another value asks again.
-    m.metadata.name = std::format("{}-r{}-g{}-{:08x}", o.job.metadata.name.substr(0, 36), place.rank.value,
-                                  place.generation, static_cast<std::uint32_t>(std::hash<std::string>{}(to)));
+    m.metadata.name =
+        named_after(o.job.metadata, std::format("-r{}-g{}-{:08x}", place.rank.value, place.generation,
+                                                static_cast<std::uint32_t>(std::hash<std::string>{}(to))));
     if (std::ranges::contains(o.migrations, m.metadata.name, [](const auto& each) { return each.metadata.name; }))
       continue;
     m.metadata.name_space = o.job.metadata.name_space;

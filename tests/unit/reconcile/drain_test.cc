@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <format>
+#include <set>
+
 #include "operator/reconcile/capacity/resources.h"
 #include "tests/unit/reconcile/world.h"
 
@@ -153,6 +156,25 @@ TEST(Drain, AnAnnotationThatCannotBeFollowedIsAnswered) {
   EXPECT_EQ(w.migrations.begin()->second.status.phase, crds::MigrationPhase::kFailed);
   for (int i = 0; i < 50; ++i) w.tick();
   EXPECT_EQ(w.unrest(), "") << "once";
+}
+
+// Names that are made of a job's have to fit into a label.
+TEST(Drain, AnnotationsOfJobsWhoseNamesBeginAlikeMakeTwoRankMigrations) {
+  const std::string all = "climate-ensemble-north-atlantic-2026-member-";
+  std::set<std::string> names;
+  for (const char* member : {"01", "02"}) {
+    World w({.name = all + member, .ranks = 1, .slow = 1, .fast = 1});
+    w.job.metadata.uid = std::format("{}c5a8b7d-5f0e-4f6e-9a53-0d8a44ee21b7", member);
+    ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+    annotate(w, 0, "fast");
+    const Observed o = w.observe();
+    const auto asked = asked_on_pods(o);
+    ASSERT_EQ(asked.size(), 1u);
+    EXPECT_EQ(asked_on_pods(o).front().metadata.name, asked.front().metadata.name) << "once";
+    EXPECT_LE(asked.front().metadata.name.size(), 63u);
+    names.insert(asked.front().metadata.name);
+  }
+  EXPECT_EQ(names.size(), 2u);
 }
 
 TEST(Drain, KeepsARankInItsSetIfItCan) {

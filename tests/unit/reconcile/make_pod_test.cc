@@ -227,7 +227,14 @@ TEST(Names, AreTheSameAfterARestartOfTheOperator) {
   EXPECT_EQ(secret_name(id, {.rank = 3, .generation = 2, .target = true}), "job-3f2a9c01-r3-g2-tls");
   EXPECT_EQ(secret_name(id, {.rank = 31, .generation = 2, .attempt = 1}), "job-3f2a9c01-a1-0-tls") << "32 share one";
   EXPECT_EQ(secret_name(id, {.rank = 32, .generation = 2, .attempt = 1}), "job-3f2a9c01-a1-1-tls");
-  EXPECT_EQ(migration_name("job", 4, 3), "job-w4-r3");
+  crds::ObjectMeta job;
+  job.name = "job";
+  job.uid = id.uid;
+  EXPECT_EQ(migration_name(job, 4, 3), "job-w4-r3");
+  job.name = std::string(52, 'a');
+  EXPECT_EQ(migration_name(job, 1234, 567), std::string(52, 'a') + "-w1234-r567") << "as long as a name may be";
+  EXPECT_EQ(migration_name(job, 1234, 5678), std::string(42, 'a') + "-3f2a9c01-w1234-r5678")
+      << "distinct without its end";
 }
 
 TEST(MakePod, MountsItsOwnPartOfItsSecret) {

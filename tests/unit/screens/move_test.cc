@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "tests/unit/screens/a_job.h"
 
 namespace bsp::screens {
@@ -38,6 +40,21 @@ TEST(Move, IsAValidRankMigration) {
   nlohmann::json j;
   to_json(j, *made);
   EXPECT_TRUE(crds::rank_migration_from_json(j));
+}
+
+// A person may move ranks of many jobs at once.
+TEST(Move, OfJobsWhoseNamesBeginAlikeHasTwoNames) {
+  std::set<std::string> names;
+  for (const char* member : {"01", "02"}) {
+    crds::BspJob job = a_job().job;
+    job.metadata.name = std::string("climate-ensemble-north-atlantic-2026-member-") + member;
+    job.metadata.uid = std::string(member) + "c5a8b7d-5f0e-4f6e-9a53-0d8a44ee21b7";
+    const auto made = migration_for(job, {.rank = 3, .set = "fast", .node = ""}, {"fast"}, std::nullopt, kNow);
+    ASSERT_TRUE(made) << made.error().message;
+    EXPECT_LE(made->metadata.name.size(), 63u);
+    names.insert(made->metadata.name);
+  }
+  EXPECT_EQ(names.size(), 2u);
 }
 
 }  // namespace
