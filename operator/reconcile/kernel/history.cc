@@ -27,14 +27,15 @@ std::vector<Forgotten> beyond_history(const Observed& o) {
   for (const crds::RankMigration& m : o.migrations)
     if (crds::is_finished(m.status.phase) && m.metadata.deletion_timestamp == Time{}) ended.push_back(&m);
   if (ended.size() <= limit) return {};
-  std::set<std::string> of_the_wave;
+  std::set<std::string> needed;
   if (const auto wave = stored_wave(o.job.status); wave && *wave)
-    for (const migrate::Move& move : (*wave)->moves) of_the_wave.insert(move.migration);
+    for (const migrate::Move& move : (*wave)->moves) needed.insert(move.migration);
+  for (const crds::RankMigration& asked : asked_on_pods(o)) needed.insert(asked.metadata.name);
   std::ranges::sort(ended, {},
                     [](const crds::RankMigration* m) { return std::tie(m->status.completion_time, m->metadata.name); });
   std::vector<Forgotten> out;
   for (std::size_t i = 0; i < ended.size() - limit && out.size() < kPerReconcile; ++i)
-    if (const crds::RankMigration& m = *ended[i]; !of_the_wave.contains(m.metadata.name) && !cools(m, o))
+    if (const crds::RankMigration& m = *ended[i]; !needed.contains(m.metadata.name) && !cools(m, o))
       out.push_back({m.metadata.name, m.metadata.uid});
   return out;
 }

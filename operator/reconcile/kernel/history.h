@@ -9,7 +9,8 @@
 namespace bsp::reconcile {
 
 // Those beyond spec.runPolicy.migrationHistoryLimit, oldest first. Never one that is still needed: those of the stored wave,
-// which receive its gain, and each rank's last move while rescheduling.cooldownSupersteps counts from it.
+// which receive its gain; those of annotations that still stand, which would ask again; and each rank's last move while
+// rescheduling.cooldownSupersteps counts from it.
 std::vector<Forgotten> beyond_history(const Observed& o);
 
 }  // namespace bsp::reconcile

@@ -45,7 +45,9 @@ void JobKernel::running() {
 
 // A wave of the moves that the cost model and users request.
 void JobKernel::begin_moves() {
-  std::ranges::move(asked_on_pods(o), std::back_inserter(notices.migrations));
+  for (crds::RankMigration& asked : asked_on_pods(o))
+    if (std::ranges::none_of(o.migrations, [&](const auto& m) { return m.metadata.name == asked.metadata.name; }))
+      notices.migrations.push_back(std::move(asked));
   const std::vector<MoveRequest> by_hand = waiting_requests(o);
   // What can't wait gets slots first: drains, and evictions.
   std::vector<MoveRequest> requests = ranks_to_move_away(o, by_hand);

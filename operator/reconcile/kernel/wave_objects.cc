@@ -50,8 +50,6 @@ std::vector<crds::RankMigration> asked_on_pods(const Observed& o) {
     m.metadata.name =
         named_after(o.job.metadata, std::format("-r{}-g{}-{:08x}", place.rank.value, place.generation,
                                                 static_cast<std::uint32_t>(std::hash<std::string>{}(to))));
-    if (std::ranges::contains(o.migrations, m.metadata.name, [](const auto& each) { return each.metadata.name; }))
-      continue;
     m.metadata.name_space = o.job.metadata.name_space;
     m.metadata.labels[std::string(names::kLabelJob)] = o.job.metadata.name;
     m.metadata.labels[std::string(names::kLabelRank)] = std::to_string(place.rank.value);

@@ -35,7 +35,7 @@ Begun begin_wave(const Observed& o, const std::vector<MoveRequest>& requests, cr
 const crds::RankMigration* migration_of(const migrate::Move& move, const Observed& o);
 bool target_was_made(const migrate::Move& move, const Observed& o);
 
-// RankMigrations to be created for pods that carry kAnnotationMoveTo.
+// The RankMigrations of pods that carry kAnnotationMoveTo, whether they are there already or not.
 std::vector<crds::RankMigration> asked_on_pods(const Observed& o);
 // RankMigrations that wait for a wave (made by hand), as requests.
 std::vector<MoveRequest> waiting_requests(const Observed& o);

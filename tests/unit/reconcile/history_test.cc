@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "crds/names.h"
 #include "world.h"
 
 namespace bsp::reconcile {
@@ -73,6 +74,40 @@ TEST(History, DeletesThousandsInSeveralReconciles) {
   EXPECT_FALSE(some.empty());
   EXPECT_LE(some.size(), 100u);
   EXPECT_EQ(some.front().migration, "m0");
+}
+
+// As the shell does once a step asks for it.
+void forget(sim::World& w) {
+  const Step step = w.reconcile();
+  if (step.change()) return;
+  for (const auto& [name, uid] : step.work().forget) w.delete_migration(name);
+}
+
+// Without its answer, an annotation would ask again.
+TEST(History, KeepsTheAnswerToAnAnnotationThatStands) {
+  sim::World w({.ranks = 2, .slow = 2, .fast = 2});
+  w.job.spec.run_policy.migration_history_limit = 0;
+  ASSERT_TRUE(w.run_until(crds::JobPhase::kRunning)) << w.trace;
+  const auto annotate = [&](const char* to) {
+    w.pod_of(0)->object["metadata"]["annotations"] = {{std::string(names::kAnnotationMoveTo), to}};
+    w.pod_of(0)->facts_of.clear();
+  };
+  const auto ticks = [&] {
+    for (int i = 0; i < 200; ++i) w.tick(), forget(w);
+  };
+  annotate("No Such Set");
+  ticks();
+  EXPECT_EQ(std::ranges::count(w.events, "NoSuchTarget", &Event::reason), 1);
+  ASSERT_THAT(w.migrations, SizeIs(1));
+  const std::string first = w.migrations.begin()->first;
+  annotate("gpu");
+  ticks();
+  EXPECT_EQ(std::ranges::count(w.events, "NoSuchTarget", &Event::reason), 2) << "another value asks again";
+  ASSERT_THAT(w.migrations, SizeIs(1)) << "the former answer is of no use";
+  EXPECT_NE(w.migrations.begin()->first, first);
+  annotate("");
+  ticks();
+  EXPECT_THAT(w.migrations, IsEmpty());
 }
 
 // Nothing of a wave is deleted while it moves, nor before its gain is written.
