@@ -100,7 +100,7 @@ inline constexpr std::string_view kEnvJobUid = "BSP_JOB_UID";
 inline constexpr std::string_view kEnvRank = "BSP_RANK";
 inline constexpr std::string_view kEnvRanks = "BSP_RANKS";
 inline constexpr std::string_view kEnvPod = "BSP_POD";            // pod name = this end's TLS identity
-inline constexpr std::string_view kEnvListen = "BSP_LISTEN";      // address:port, default 0.0.0.0:7600
+inline constexpr std::string_view kEnvListen = "BSP_LISTEN";      // address:port, default [::]:7600
 inline constexpr std::string_view kEnvLiveness = "BSP_LIVENESS";  // address:port of the liveness probe; "": none
 inline constexpr std::string_view kEnvTlsDir = "BSP_TLS_DIR";     // instead of /run/bsp-tls
 // Not empty: no bsp-init will connect, and the program runs as the sidecar's user. Tests only.

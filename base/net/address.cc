@@ -4,10 +4,53 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 
+#include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <expected>
 
 namespace bsp::net {
+namespace {
+
+bool is_v6(const Address& address) { return address.storage.ss_family == AF_INET6; }
+
+sockaddr_in6 v6_of(const Address& address) {
+  sockaddr_in6 v6;
+  std::memcpy(&v6, &address.storage, sizeof v6);
+  return v6;
+}
+
+sockaddr_in v4_of(const Address& address) {
+  sockaddr_in v4;
+  std::memcpy(&v4, &address.storage, sizeof v4);
+  return v4;
+}
+
+Address any_v4(std::uint16_t port) {
+  sockaddr_in v4{};
+  v4.sin_family = AF_INET;
+  v4.sin_port = htons(port);
+  Address address;
+  std::memcpy(&address.storage, &v4, sizeof v4);
+  address.size = sizeof v4;
+  return address;
+}
+
+// Or the error's number.
+std::expected<Fd, int> try_to_listen(const Address& address) {
+  Fd socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) return std::unexpected(errno);
+  const int on = 1, off = 0;
+  setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  // Whatever net.ipv6.bindv6only says.
+  if (is_v6(address)) setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.size) != 0 ||
+      ::listen(socket.get(), SOMAXCONN) != 0)
+    return std::unexpected(errno);
+  return socket;
+}
+
+}  // namespace
 
 Result<Address> parse_address(std::string_view text) {
   auto wrong = [&] {
@@ -40,43 +83,48 @@ Result<Address> parse_address(std::string_view text) {
   return address;
 }
 
+bool is_any(const Address& address) {
+  if (is_v6(address)) {
+    const in6_addr host = v6_of(address).sin6_addr;
+    return IN6_IS_ADDR_UNSPECIFIED(&host);
+  }
+  return v4_of(address).sin_addr.s_addr == htonl(INADDR_ANY);
+}
+
+std::uint16_t port_of(const Address& address) {
+  return ntohs(is_v6(address) ? v6_of(address).sin6_port : v4_of(address).sin_port);
+}
+
 std::string to_string(const Address& address) {
   char text[INET6_ADDRSTRLEN] = "?";
-  if (address.storage.ss_family == AF_INET6) {
-    sockaddr_in6 v6;
-    std::memcpy(&v6, &address.storage, sizeof v6);
-    inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof text);
-    return std::format("[{}]:{}", text, ntohs(v6.sin6_port));
+  if (is_v6(address)) {
+    const in6_addr host = v6_of(address).sin6_addr;
+    if (!IN6_IS_ADDR_V4MAPPED(&host)) {
+      inet_ntop(AF_INET6, &host, text, sizeof text);
+      return std::format("[{}]:{}", text, port_of(address));
+    }
+    inet_ntop(AF_INET, &host.s6_addr[12], text, sizeof text);
+  } else {
+    const in_addr host = v4_of(address).sin_addr;
+    inet_ntop(AF_INET, &host, text, sizeof text);
   }
-  sockaddr_in v4;
-  std::memcpy(&v4, &address.storage, sizeof v4);
-  inet_ntop(AF_INET, &v4.sin_addr, text, sizeof text);
-  return std::format("{}:{}", text, ntohs(v4.sin_port));
+  return std::format("{}:{}", text, port_of(address));
 }
 
 Result<Fd> listen_on(const Address& address) {
-  Fd socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket) return fail_errno("socket");
-  int on = 1;
-  setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.size) != 0 ||
-      ::listen(socket.get(), SOMAXCONN) != 0)
-    return fail_errno(std::format("listening on {}", to_string(address)));
-  return socket;
+  auto listener = try_to_listen(address);
+  if (!listener && (listener.error() == EAFNOSUPPORT || listener.error() == EADDRNOTAVAIL) && is_v6(address) &&
+      is_any(address))
+    listener = try_to_listen(any_v4(port_of(address)));
+  if (!listener) return fail_errno(std::format("listening on {}", to_string(address)), listener.error());
+  return std::move(*listener);
 }
 
 std::uint16_t local_port(int socket) {
-  sockaddr_storage bound{};
-  socklen_t size = sizeof bound;
-  if (getsockname(socket, reinterpret_cast<sockaddr*>(&bound), &size) != 0) return 0;
-  if (bound.ss_family == AF_INET6) {
-    sockaddr_in6 v6;
-    std::memcpy(&v6, &bound, sizeof v6);
-    return ntohs(v6.sin6_port);
-  }
-  sockaddr_in v4;
-  std::memcpy(&v4, &bound, sizeof v4);
-  return ntohs(v4.sin_port);
+  Address bound;
+  bound.size = sizeof bound.storage;
+  if (getsockname(socket, reinterpret_cast<sockaddr*>(&bound.storage), &bound.size) != 0) return 0;
+  return port_of(bound);
 }
 
 void set_socket_options(int socket) {

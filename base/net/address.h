@@ -19,9 +19,14 @@ struct Address {
 };
 
 Result<Address> parse_address(std::string_view text);
+// Whether a socket listens at all addresses of the machine: [::], which stands for IPv4 too (listen_on), or 0.0.0.0.
+bool is_any(const Address& address);
+std::uint16_t port_of(const Address& address);
+// An IPv4 client of a socket of both families by its IPv4 address.
 std::string to_string(const Address& address);
 
-// A non-blocking listening socket (port 0: the kernel picks one, see local_port).
+// A non-blocking listening socket (port 0: the kernel picks one, see local_port). [::] listens on the addresses of both
+// families, or on those of IPv4 if the kernel has no IPv6: what a pod listens on must suit a cluster of either.
 Result<Fd> listen_on(const Address& address);
 std::uint16_t local_port(int socket);
 

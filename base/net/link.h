@@ -150,7 +150,7 @@ class LinkServer {
   using LimitsOf = std::function<MessageLimits(const std::string& peer)>;  // of a request from that identity
   static MessageLimits any_request(const std::string&) { return kAnyFrame; }
 
-  // Address: "0.0.0.0:7600"; with port 0 the kernel picks one.
+  // Address: "[::]:7600"; with port 0 the kernel picks one.
   static Result<std::unique_ptr<LinkServer>> listen(Loop& loop, TlsContext context, const std::string& address,
                                                     Handler handler, LimitsOf limits_of = any_request);
   ~LinkServer();

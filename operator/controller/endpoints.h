@@ -37,7 +37,7 @@ struct Served {
 
 class Endpoints {
  public:
-  // "0.0.0.0:8080". kFailed if the address can't be bound.
+  // "[::]:8080". kFailed if the address can't be bound.
   static Result<std::unique_ptr<Endpoints>> open(const std::string& address, Served served,
                                                  const EndpointLimits& limits = {});
   ~Endpoints();  // no page is being made afterwards

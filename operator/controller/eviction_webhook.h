@@ -22,7 +22,7 @@
 namespace bsp::controller {
 
 struct WebhookOptions {
-  std::string address;         // "0.0.0.0:9443"
+  std::string address;         // "[::]:9443"
   std::string name;            // of the Service and of the ValidatingWebhookConfiguration
   std::string own_name_space;  // the Service's, and the seed's
   std::string seed_name;       // the Secret's

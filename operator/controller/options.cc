@@ -1,30 +1,41 @@
 #include "operator/controller/options.h"
 
-#include <charconv>
 #include <format>
 #include <map>
 #include <ranges>
 
+#include "base/net/address.h"
 #include "crds/pod_schema.h"
 #include "operator/cli/command.h"
 
 namespace bsp::controller {
 namespace {
 
-// IP:PORT or :PORT; 0 for none.
+// IP:PORT, [IP]:PORT or :PORT; 0 for none.
 cli::Setter address(std::string& into) {
   return [&into](const std::string& value) -> std::string {
     into.clear();
     if (value == "0" || value.empty()) return "";
-    const std::size_t colon = value.rfind(':');
-    unsigned port = 0;
-    const char* const end = value.data() + value.size();
-    if (colon == std::string::npos || value.find(':') != colon ||
-        std::from_chars(value.data() + colon + 1, end, port).ptr != end || port == 0 || port > 65535)
-      return "must be IP:PORT, for example 0.0.0.0:8080, or 0 for none";
-    into = colon == 0 ? "0.0.0.0" + value : value;
+    const std::string whole = value.starts_with(':') ? "[::]" + value : value;
+    if (const auto parsed = net::parse_address(whole); !parsed || net::port_of(*parsed) == 0)
+      return "must be IP:PORT, [IP]:PORT for IPv6, :PORT for all addresses, for example :8080, or 0 for none";
+    into = whole;
     return "";
   };
+}
+
+// Two sockets can't listen there at the same time. Both are valid or "".
+bool collide(const std::string& a, const std::string& b) {
+  if (a.empty() || b.empty()) return false;
+  const auto one = net::parse_address(a), other = net::parse_address(b);
+  return net::port_of(*one) == net::port_of(*other) && (a == b || net::is_any(*one) || net::is_any(*other));
+}
+
+// HOST:PORT; the brackets of an IPv6 address tell where its port begins.
+bool is_host_and_port(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string::npos || colon == 0 || colon + 1 == text.size()) return false;
+  return text.find(':') == colon || net::parse_address(text);
 }
 
 cli::Setter protocol(ExchangeOptions& into) {
@@ -51,9 +62,7 @@ cli::Setter members(std::map<std::string, std::string>& into) {
   return [&into](const std::string& value) -> std::string {
     std::optional<std::string> wrong = read_pairs(value, into);
     for (const auto& [name_space, address] : into)
-      if (const std::size_t colon = address.rfind(':');
-          colon == std::string::npos || colon == 0 || colon + 1 == address.size())
-        wrong = name_space + "=" + address;
+      if (!is_host_and_port(address)) wrong = name_space + "=" + address;
     if (!wrong) return "";
     return std::format("\"{}\" must be NAMESPACE=HOST:PORT with each namespace once, for example science=10.0.0.7:7700",
                        *wrong);
@@ -98,7 +107,7 @@ Result<void> check_exchange(const Options& o) {
     return wrong("--exchange-members names this operator only; name the others, or leave --exchange out");
   if (x.tls_directory.empty())
     return wrong(name + " needs --exchange-tls DIR with ca.pem, cert.pem (its CN: the namespace) and key.pem");
-  if (x.listen.empty()) return wrong(name + " needs an address to listen on: --exchange-listen 0.0.0.0:7700");
+  if (x.listen.empty()) return wrong(name + " needs an address to listen on: --exchange-listen :7700");
   return {};
 }
 
@@ -189,9 +198,9 @@ Result<Options> parse_options(std::span<const std::string> words) {
                                                               {"--health-address", o.health_address}};
   for (auto a = std::begin(ports); a != std::end(ports); ++a)
     for (auto b = std::next(a); b != std::end(ports); ++b)
-      if (!a->second.empty() && a->second == b->second)
-        return command.wrong(
-            std::format("{} and {} are both {}; give them different ports", a->first, b->first, a->second));
+      if (collide(a->second, b->second))
+        return command.wrong(std::format("{} {} and {} {} collide; give them different ports", a->first, a->second,
+                                         b->first, b->second));
   if (const auto good = check_exchange(o); !good) return command.wrong(good.error().message);
   return o;
 }

@@ -21,7 +21,7 @@ namespace bsp::controller {
 struct ExchangeOptions {
   std::optional<exchange::Mechanism> mechanism;  // nullopt: an object holds the reservations
   std::map<std::string, std::string> members;    // HOST:PORT by namespace, including this operator's
-  std::string listen = "0.0.0.0:7700";
+  std::string listen = "[::]:7700";
   std::string tls_directory;  // ca.pem, cert.pem (its CN: the namespace), key.pem
   std::chrono::milliseconds lost_after = std::chrono::seconds(30);
 };
@@ -33,7 +33,7 @@ struct Options {
   bool leader_elect = false;
   kube::LeaderOptions lease;    // namespace "": that of the configuration
   std::string metrics_address;  // "": none, because metrics name every tenant's jobs
-  std::string health_address = "0.0.0.0:8081";
+  std::string health_address = "[::]:8081";
   std::string evictions_address;  // "": evictions are not answered here
   unsigned workers = 4;
   std::string record_directory;  // a file of rescheduling calls per job; "": none

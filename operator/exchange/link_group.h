@@ -9,7 +9,7 @@
 // themselves, because their own loads include their decisions. A member moves as soon as it learns of a higher
 // generation; if it is deciding, right after that. Every tick polls the lost members.
 //
-//   auto group = LinkGroup::listen(context, {.name = "pools", .self = 1, .identities = …}, "0.0.0.0:7700");
+//   auto group = LinkGroup::listen(context, {.name = "pools", .self = 1, .identities = …}, "[::]:7700");
 //   const auto pool = (*group)->resource("fast");
 //   (*group)->join(addresses, {slots_my_jobs_use});
 //   auto decision = (*group)->decide(10s);                 // blocks until the view is ready
@@ -67,7 +67,7 @@ class LinkGroup {
     View view_;
   };
 
-  // Listens, but refuses messages until join(). Address: "0.0.0.0:7700"; with port 0 the kernel picks one.
+  // Listens, but refuses messages until join(). Address: "[::]:7700"; with port 0 the kernel picks one.
   static Result<std::unique_ptr<LinkGroup>> listen(net::TlsContext context, Options options,
                                                    const std::string& address);
   ~LinkGroup();

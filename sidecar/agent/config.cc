@@ -35,7 +35,7 @@ Result<Config> Config::from_environment() {
   if (config.pod.empty()) return fail(ErrorCode::kInvalid, std::format("{} must be the pod's name", names::kEnvPod));
   config.job = variable(names::kEnvJob);
   config.job_uid = variable(names::kEnvJobUid);
-  config.listen = variable(names::kEnvListen, std::format("0.0.0.0:{}", names::kSidecarPort));
+  config.listen = variable(names::kEnvListen, std::format("[::]:{}", names::kSidecarPort));
   config.liveness = variable(names::kEnvLiveness);
   config.tls_dir = variable(names::kEnvTlsDir, names::kTlsDir);
   config.run_dir = variable(names::kEnvRunDir, names::kRunDir);

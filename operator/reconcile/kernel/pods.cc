@@ -209,7 +209,7 @@ json sidecar_container(const crds::BspJob& job, const PodRequest& request, const
   add(names::kEnvRank, std::to_string(request.rank));
   add(names::kEnvRanks, std::to_string(job.spec.ranks));
   add(names::kEnvPod, pod);
-  if (options.scheduled) add(names::kEnvLiveness, std::format("0.0.0.0:{}", names::kLivenessPort));
+  if (options.scheduled) add(names::kEnvLiveness, std::format("[::]:{}", names::kLivenessPort));
   if (job.metadata.annotations.contains(std::string(names::kAnnotationFaultPoints)))
     add(names::kEnvFaultDirectory, std::string(names::kRunDir));
   json container{{"name", names::kSidecarContainer},

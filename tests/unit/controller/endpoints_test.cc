@@ -6,8 +6,10 @@
 
 #include <thread>
 
+#include "base/net/address.h"
 #include "http_get.h"
 #include "https_post.h"
+#include "operator/controller/options.h"
 #include "tests/unit/kube/world.h"
 
 namespace bsp::controller {
@@ -44,6 +46,30 @@ TEST(Endpoints, AnswerWhatThePagesSay) {
   EXPECT_THAT(http_get(port, "/other"), StartsWith("HTTP/1.1 404"));
   open.reset();
   EXPECT_EQ(http_get(port, "/healthz"), "") << "the port is closed";
+}
+
+// As the kubelet asks in a cluster of either family.
+TEST(Endpoints, OfAPortAloneAnswerBothFamilies) {
+  const auto over_ipv6 = [](int port) {
+    const auto address = net::parse_address(std::format("[::1]:{}", port)).value();
+    const Fd socket(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    return ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.size) == 0
+               ? get_on(socket.get(), "/healthz")
+               : std::format("connect: {}", std::strerror(errno));
+  };
+  if (!net::listen_on(net::parse_address("[::1]:0").value())) GTEST_SKIP() << "this machine has no IPv6";
+  for (int tries = 0; tries < 20; ++tries) {
+    const int port = free_port();
+    const auto options = parse_options(std::vector{std::format("--health-address=:{}", port)});
+    ASSERT_TRUE(options);
+    const auto open =
+        Endpoints::open(options->health_address, {.pages = {{"/healthz", [] { return Page{200, "ok\n"}; }}}});
+    if (!open) continue;  // another program has taken the port
+    EXPECT_THAT(http_get(port, "/healthz"), EndsWith("ok\n"));
+    EXPECT_THAT(over_ipv6(port), EndsWith("ok\n"));
+    return;
+  }
+  FAIL() << "no free port";
 }
 
 TEST(Endpoints, NamesTheAddressOfAPortInUse) {

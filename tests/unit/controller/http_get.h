@@ -30,21 +30,25 @@ inline int free_port() {
   return ntohs(address.sin_port);
 }
 
-// Head and body as they come; "" if the port is closed.
-inline std::string http_get(int port, const std::string& path) {
-  const Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+// Head and body as they come over a connected socket.
+inline std::string get_on(int socket, const std::string& path) {
   const timeval limit{30, 0};
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-  const sockaddr_in address = loopback(port);
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return "";
+  ::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   const std::string request = std::format("GET {} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", path);
-  if (::send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(request.size()))
-    return "";
+  if (::send(socket, request.data(), request.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(request.size())) return "";
   std::string answer;
   char buffer[4096];
-  for (ssize_t n = 0; (n = ::recv(socket.get(), buffer, sizeof buffer, 0)) > 0;)
+  for (ssize_t n = 0; (n = ::recv(socket, buffer, sizeof buffer, 0)) > 0;)
     answer.append(buffer, static_cast<std::size_t>(n));
   return answer;
+}
+
+// … and "" if the port is closed.
+inline std::string http_get(int port, const std::string& path) {
+  const Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const sockaddr_in address = loopback(port);
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return "";
+  return get_on(socket.get(), path);
 }
 
 }  // namespace bsp::controller

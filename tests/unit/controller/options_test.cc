@@ -24,6 +24,8 @@ TEST(Options, DefaultToAllNamespaces) {
   EXPECT_TRUE(o->pods.scheduled);
   EXPECT_TRUE(o->pods.user_namespace);
   EXPECT_EQ(o->metrics_address, "") << "metrics are off by default";
+  EXPECT_EQ(o->health_address, "[::]:8081") << "the kubelet may reach it at an address of either family";
+  EXPECT_EQ(o->exchange.listen, "[::]:7700");
   EXPECT_FALSE(o->exchange.mechanism);
   EXPECT_TRUE(parse_options(Words{"--exchange=Reservations"}));
 }
@@ -64,9 +66,9 @@ TEST(Options, EachIsTakenInBothForms) {
   ASSERT_TRUE(o) << o.error().message;
   EXPECT_EQ(o->name_space, "science");
   EXPECT_TRUE(o->leader_elect);
-  EXPECT_EQ(o->metrics_address, "0.0.0.0:9000");
+  EXPECT_EQ(o->metrics_address, "[::]:9000");
   EXPECT_EQ(o->health_address, "");
-  EXPECT_EQ(o->evictions_address, "0.0.0.0:9443");
+  EXPECT_EQ(o->evictions_address, "[::]:9443");
   EXPECT_EQ(o->workers, 2u);
   EXPECT_EQ(o->pods.runtime_image, "registry.example/bsp-runtime:1");
   EXPECT_EQ(o->pods.pull_policy, "Always");
@@ -83,7 +85,7 @@ TEST(Options, EachIsTakenInBothForms) {
   EXPECT_EQ(o->target_timeout_seconds, 300u);
   EXPECT_EQ(o->exchange.mechanism, exchange::Mechanism::kSnapshot);
   EXPECT_THAT(o->exchange.members, ElementsAre(Pair("maths", "bsp-maths.ops:7701"), Pair("science", "10.0.0.7:7700")));
-  EXPECT_EQ(o->exchange.listen, "0.0.0.0:7701");
+  EXPECT_EQ(o->exchange.listen, "[::]:7701");
   EXPECT_EQ(o->exchange.tls_directory, "/tls");
   EXPECT_EQ(parse_options(Words{"--namespace=all"})->name_space, "");
 }
@@ -95,10 +97,14 @@ TEST(Options, WhatIsWrongIsNamedWithTheRemedy) {
         {Words{"--workers", "0"}, "--workers \"0\": must be a number from 1 to 64"},
         {Words{"--workers", "2x"}, "--workers"},
         {Words{"--metrics-address", "8080"}, "IP:PORT"},
-        {Words{"--metrics-address", "a:99999"}, "IP:PORT"},
-        {Words{"--metrics-address", "[::]:80"}, "IP:PORT"},
+        {Words{"--metrics-address", "10.0.0.7:99999"}, "IP:PORT"},
+        {Words{"--metrics-address", "10.0.0.7:0"}, "IP:PORT"},
+        {Words{"--metrics-address", "pod:80"}, "IP:PORT"},
+        {Words{"--metrics-address", "fd00::7:80"}, "[IP]:PORT for IPv6"},
+        {Words{"--metrics-address", "[fd00::7]"}, "[IP]:PORT for IPv6"},
         {Words{"--metrics-address", ":1", "--health-address", "0.0.0.0:1"}, "different ports"},
         {Words{"--evictions-address", ":1", "--health-address", "0.0.0.0:1"}, "different ports"},
+        {Words{"--metrics-address", "[::]:1", "--health-address", "127.0.0.1:1"}, "different ports"},
         {Words{"--evictions-address", "9443"}, "IP:PORT"},
         {Words{"--runtime-pull-policy", "Sometimes"}, "Always, IfNotPresent or Never"},
         {Words{"--runtime-delivery", "Magic"}, "ImageVolume or Copy"},
@@ -113,6 +119,15 @@ TEST(Options, WhatIsWrongIsNamedWithTheRemedy) {
     EXPECT_EQ(o.error().code, ErrorCode::kInvalid);
     EXPECT_THAT(o.error().message, HasSubstr(what));
   }
+}
+
+TEST(Options, AddressesMayBeOfEitherFamily) {
+  for (const char* address : {"10.0.0.7:80", "0.0.0.0:80", "[::]:80", "[fd00::7]:80"}) {
+    const auto o = parse_options(Words{"--metrics-address", address});
+    ASSERT_TRUE(o) << o.error().message;
+    EXPECT_EQ(o->metrics_address, address);
+  }
+  EXPECT_TRUE(parse_options(Words{"--metrics-address=10.0.0.7:80", "--health-address=10.0.0.8:80"}));
 }
 
 TEST(Options, OfAnExchangeBelongTogether) {
@@ -136,8 +151,9 @@ TEST(Options, OfAnExchangeBelongTogether) {
   EXPECT_THAT(with(2, "--exchange-members=a=10.0.0.1:1"), HasSubstr("names this operator only"));
   EXPECT_THAT(with(2, "--exchange-members=a=x:1,a=y:1"),
               HasSubstr("\"a=y:1\" must be NAMESPACE=HOST:PORT with each namespace once"));
-  for (const char* bad : {"a", "a=x", "=x:1", "a=:1", "a=x:", "a=x:1,,b=y:1"})
+  for (const char* bad : {"a", "a=x", "=x:1", "a=:1", "a=x:", "a=x:1,,b=y:1", "a=fd00::7:1"})
     EXPECT_THAT(with(2, (std::string("--exchange-members=") + bad).c_str()), HasSubstr("NAMESPACE=HOST:PORT")) << bad;
+  EXPECT_EQ(with(2, "--exchange-members=a=[fd00::1]:1,b=10.0.0.2:1"), "accepted");
   EXPECT_THAT(with(3, nullptr), HasSubstr("--exchange Increments needs --exchange-tls DIR with ca.pem"));
   EXPECT_THAT(with(3, "--exchange-listen=0"), HasSubstr("needs --exchange-tls"));
 }
@@ -154,6 +170,7 @@ TEST(Options, OfTheChartAreKnown) {
     const std::string name = line.substr(at + 2, line.find_first_of("=", at) - at - 2);
     const auto o = parse_options(Words{name + "=?"});
     EXPECT_TRUE(o || o.error().message.find("unknown option") == std::string::npos) << name;
+    EXPECT_EQ(line.find("0.0.0.0"), std::string::npos) << name << " must listen in clusters of either family";
   }
   EXPECT_GE(options, 10);
 }

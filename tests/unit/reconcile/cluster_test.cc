@@ -48,7 +48,7 @@ TEST(Pods, HaveALivenessProbeOfTheSidecarsLoop) {
                          {"timeoutSeconds", 15},
                          {"failureThreshold", 6},
                          {"terminationGracePeriodSeconds", 1}}));
-  EXPECT_THAT(sidecar.at("env"), testing::Contains(json{{"name", "BSP_LIVENESS"}, {"value", "0.0.0.0:7601"}}));
+  EXPECT_THAT(sidecar.at("env"), testing::Contains(json{{"name", "BSP_LIVENESS"}, {"value", "[::]:7601"}}));
   const json alone = make_pod(job_of(spec), to_fast(), {}, {});
   EXPECT_FALSE(alone.at("/spec/initContainers/0"_json_pointer).contains("livenessProbe")) << "there is no kubelet";
 }
