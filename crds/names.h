@@ -94,6 +94,8 @@ inline constexpr std::string_view kEnvGrace = "BSP_GRACE_SECONDS";     // the po
 inline constexpr std::string_view kEnvCarryPaths = "BSP_CARRY_PATHS";  // ':'-separated absolute paths
 // Likewise: where the app container mounts volumes that end with its pod, for writing.
 inline constexpr std::string_view kEnvPodVolumes = "BSP_POD_VOLUMES";
+// How long the first MPI_Init waits for its epoch, which opens once all ranks' pods are ready.
+inline constexpr std::string_view kEnvFirstEpoch = "BSP_FIRST_EPOCH_SECONDS";
 // Set by the operator on the sidecar.
 inline constexpr std::string_view kEnvJob = "BSP_JOB";
 inline constexpr std::string_view kEnvJobUid = "BSP_JOB_UID";

@@ -31,7 +31,7 @@
 namespace bsp::shim {
 namespace {
 
-constexpr int kFirstEpochSeconds = 600;  // the other ranks may still wait for nodes or images
+constexpr int kFirstEpochSeconds = 600;  // where the operator sets no limit (kEnvFirstEpoch)
 
 MPI_Session session = nullptr;
 
@@ -170,7 +170,7 @@ void open_first_epoch(int thread_level) {
   state.thread_level = thread_level;
   state.multiple = thread_level == MPI_THREAD_MULTIPLE;
   set_mpi_defaults();
-  const char* limit = std::getenv("BSP_FIRST_EPOCH_SECONDS");
+  const char* limit = std::getenv(names::kEnvFirstEpoch.data());
   const int seconds = limit != nullptr ? std::atoi(limit) : kFirstEpochSeconds;
   const std::uint64_t deadline = realtime_ns() + static_cast<std::uint64_t>(seconds) * 1000000000u;
   EpochDescriptor descriptor;

@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "base/core/clock.h"
 #include "base/core/error.h"
 #include "crds/names.h"
 
@@ -31,6 +32,7 @@ struct PodOptions {
   RuntimeDelivery delivery = RuntimeDelivery::kImageVolume;
   // hostUsers: false unless the template says something else: capabilities and root then mean nothing on the host.
   bool user_namespace = false;
+  Duration start = std::chrono::minutes(5);  // JobLimits::start
 };
 
 // Completes a PodSpec: node or node affinity, how long it may take to end, its user namespace.

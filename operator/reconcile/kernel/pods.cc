@@ -14,6 +14,8 @@ namespace {
 
 using nlohmann::json;
 
+constexpr std::chrono::minutes kPatience{10};  // of a rank in MPI_Init, beyond the limit of the job's start
+
 // Adds the entry, or replaces the one of the same name, so that no template can override it.
 void put(json& list, const json& entry) {
   for (json& other : list)
@@ -96,7 +98,7 @@ std::vector<std::string> mounts_of_the_pods_own(const json& app, const json& pod
 
 // user: "" leaves it to bsp-init, which reads the id that asking_container wrote, or else uses root.
 void adapt_app(json& app, const std::string& user, const crds::BspJob& job, const PodRequest& request,
-               const ImageDefaults& image) {
+               const ImageDefaults& image, const PodOptions& options) {
   app["command"] = wrapped_command(app, request, image);
   app.erase("args");
   // bsp-init is root with just these; the program it starts has none (design: docs of sidecar/init).
@@ -109,6 +111,10 @@ void adapt_app(json& app, const std::string& user, const crds::BspJob& job, cons
   const json profile = keeps_seccomp(job.spec) ? asked_seccomp(job.spec) : json();
   security["seccompProfile"] = profile.is_null() ? json{{"type", "Unconfined"}} : profile;
   if (!user.empty()) put_env(app, names::kEnvUser, user);
+  // The operator ends a start that takes too long and says what it waited for; a rank that gave up before would use up
+  // an attempt. It waits for longer, because an operator that was away meanwhile counts anew.
+  const auto patience = std::chrono::duration_cast<std::chrono::seconds>(options.start + kPatience);
+  put_env(app, names::kEnvFirstEpoch, std::to_string(patience.count()));
   const crds::SuperstepSpec& edge = job.spec.superstep;
   put_env(app, names::kEnvSuperstep,
           edge.call == names::kEdgeAuto ? edge.call : std::format("{}:{}", edge.call, edge.stride));
@@ -328,7 +334,7 @@ json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDef
     const json own = part_at(container, "securityContext");
     const bool ask = options.scheduled && image.user.empty() && setting(own, security, "runAsUser").empty();
     if (ask) asking = asking_container(container);
-    adapt_app(container, ask ? "" : program_user(own, security, image), job, request, image);
+    adapt_app(container, ask ? "" : program_user(own, security, image), job, request, image, options);
     if (const auto grace = whole_number<std::int32_t>(spec["terminationGracePeriodSeconds"]))
       put_env(container, names::kEnvGrace, std::to_string(*grace));
     if (const std::string groups = asked_groups(security); !groups.empty())

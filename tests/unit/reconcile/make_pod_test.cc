@@ -40,6 +40,18 @@ std::string env_of(const json& container, std::string_view name) {
   return "";
 }
 
+// A rank waits in MPI_Init for the others' pods, which may take all of the time that a job's start may take.
+TEST(MakePod, ARankWaitsForTheOthersLongerThanTheOperatorDoes) {
+  for (const std::int64_t start : {300, 3600, 86'400}) {
+    PodOptions options;
+    options.start = std::chrono::seconds(start);
+    const json app = app_of(
+        make_pod(job_with({{"command", {"p"}}, {"env", {{{"name", "BSP_FIRST_EPOCH_SECONDS"}, {"value", "1"}}}}}),
+                 request(0), {}, options));
+    EXPECT_EQ(env_of(app, "BSP_FIRST_EPOCH_SECONDS"), std::to_string(start + 600));
+  }
+}
+
 TEST(MakePod, CommandAndArgumentsFollowKubernetesRules) {
   const ImageDefaults image{.entrypoint = {"entry", "e1"}, .command = {"cmd", "c1"}, .user = ""};
   auto command = [&](json app, bool target = false) {

@@ -45,7 +45,9 @@ class UnderWay {
 // --- Requests ------------------------------------------------------------------------------------------
 Result<void> PodMaker::create(const crds::BspJob& job, const PodRequest& request, const ImageDefaults& image) {
   const std::string name = pod_name(job.metadata.name, request.rank, request.generation);
-  kube::Object pod = make_pod(job, request, image, options_.pods);
+  PodOptions options = options_.pods;
+  options.start = options_.job_limits.start;
+  kube::Object pod = make_pod(job, request, image, options);
   // Of what we send: what the server has added by the time that it is read back changes nothing about it.
   const std::string hash = net::sha256(pod.dump(-1, ' ', false, json::error_handler_t::replace));
   child(pod["metadata"], "annotations", json::value_t::object)[std::string(names::kAnnotationPodHash)] = hash;
