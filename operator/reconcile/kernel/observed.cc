@@ -1,6 +1,7 @@
 #include "operator/reconcile/kernel/observed.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdlib>
 #include <format>
@@ -78,6 +79,31 @@ void note_end(const json& pod, PodFacts& facts) {
   if (facts.app_message.empty()) facts.app_message = "the node ended the pod";
 }
 
+// NFS, Lustre and others can't be idmapped, which a pod with a user namespace needs. Container runtimes only name the
+// system call.
+bool lacks_idmapped_mounts(const json& container) {
+  const json& state = part_at(container, "state");
+  for (const json* now : {&part_at(state, "waiting"), &part_at(state, "terminated")}) {
+    if (text_at(*now, "reason") == "Error") continue;  // the program's own words
+    std::string why = text_at(*now, "message");
+    std::ranges::transform(why, why.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    if (why.contains("idmap") || why.contains("mount_setattr")) return true;
+  }
+  return false;
+}
+
+void name_user_namespace(const json& pod_status, PodFacts& facts) {
+  const auto lacks = [&](const char* list) {
+    return std::ranges::any_of(part_at(pod_status, list), lacks_idmapped_mounts);
+  };
+  if (!lacks("initContainerStatuses") && !lacks("containerStatuses")) return;
+  for (std::string* said : {&facts.app_message, &facts.start_delay})
+    if (!said->empty())
+      *said +=
+          "; a file system such as NFS or Lustre can't be mounted in the pod's user namespace: set hostUsers: true in "
+          "spec.template.spec, or for all jobs the chart's jobs.userNamespaces: false";
+}
+
 }  // namespace
 
 PodFacts pod_facts(const json& pod) {
@@ -132,6 +158,7 @@ PodFacts pod_facts(const json& pod) {
     note_end(pod, facts);
     facts.cannot_start = is_final(facts.reason) || is_failed_creation(facts.reason);  // nothing tries again
   }
+  name_user_namespace(status, facts);
   return facts;
 }
 

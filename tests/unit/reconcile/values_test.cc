@@ -293,6 +293,39 @@ TEST(PodFacts, APodThatItsNodeEvicted) {
   EXPECT_TRUE(pod_facts(pod_with({{"phase", "Failed"}, {"reason", "CreateContainerError"}})).cannot_start);
 }
 
+// In the words of runc 1.2, crun and containerd.
+TEST(PodFacts, AVolumeThatHasNoPlaceInAUserNamespaceComesWithTheRemedy) {
+  const char* remedy = "set hostUsers: true in spec.template.spec";
+  for (const char* why :
+       {"error mounting \"/var/lib/kubelet/pods/u/volumes/nfs\" to rootfs at \"/data\": failed to set MOUNT_ATTR_IDMAP "
+        "on "
+        "/proc/self/fd/8: invalid argument (maybe the filesystem used doesn't support idmap mounts on this kernel?)",
+        "mount_setattr `/data`: Invalid argument", "failed to mount: idmapped mounts are not supported"}) {
+    for (const char* reason : {"CreateContainerError", "RunContainerError"}) {
+      const PodFacts f = pod_facts(app_state({{"waiting", {{"reason", reason}, {"message", why}}}}));
+      const std::string said = f.app_message + f.start_delay;
+      EXPECT_THAT(said, testing::HasSubstr(why));
+      EXPECT_THAT(said, testing::HasSubstr(remedy));
+    }
+    const PodFacts ended =
+        pod_facts(app_state({{"terminated", {{"exitCode", 128}, {"reason", "StartError"}, {"message", why}}}}));
+    EXPECT_THAT(ended.app_message, testing::HasSubstr(remedy));
+    const PodFacts init = pod_facts(
+        pod_with({{"phase", "Failed"},
+                  {"initContainerStatuses",
+                   {{{"name", "stage"},
+                     {"state", {{"terminated", {{"exitCode", 128}, {"reason", "StartError"}, {"message", why}}}}}}}}}));
+    EXPECT_THAT(init.app_message, testing::HasSubstr("init container stage ended with code 128"));
+    EXPECT_THAT(init.app_message, testing::HasSubstr(remedy));
+  }
+  const PodFacts other =
+      pod_facts(app_state({{"waiting", {{"reason", "RunContainerError"}, {"message", "no such file"}}}}));
+  EXPECT_EQ(other.app_message, "no such file");
+  const PodFacts own_words =
+      pod_facts(app_state({{"terminated", {{"exitCode", 1}, {"reason", "Error"}, {"message", "idmap: bad option"}}}}));
+  EXPECT_EQ(own_words.app_message, "idmap: bad option") << "the program's own last words";
+}
+
 TEST(NodeFacts, SetSpeedAndCordon) {
   const json node = {
       {"metadata", {{"name", "n"}, {"labels", {{"pool", "fast"}}}, {"annotations", {{"migbsp.io/cpu", "0.25"}}}}},
