@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
+#include <atomic>
 #include <optional>
 
 #include "base/json/fields.h"
@@ -95,6 +96,33 @@ TEST(LateAnswers, ASidecarWhoseClockWentBackIsHeard) {
   Sidecars sidecars(thread, {.tls = theirs.operators(), .changed = {}});
   sidecars.track(theirs.pods());
   facts_with(sidecars, [](const SidecarFacts& facts) { return facts.status && facts.status->version == 5; });
+}
+
+// A job has thousands of waves, each with verbs of its own.
+TEST(Verbs, OfEarlierWavesAreForgotten) {
+  std::atomic<int> heard = 0;
+  ScriptedSidecar theirs([&](ScriptedSidecar& self, const net::Request& request, net::Reply reply) {
+    if (request.verb == wire::kWatch && asked_from(request) != 0) {
+      self.watch = std::move(reply);  // nothing changes
+    } else if (request.verb == wire::kWatch || request.verb == wire::kStatus) {
+      reply.ok(a_status(1, TransferPhase::kIdle));
+    } else {
+      ++heard;
+      reply.ok();
+    }
+  });
+  SidecarThread thread("");
+  Sidecars sidecars(thread, {.tls = theirs.operators(), .changed = {}});
+  sidecars.track(theirs.pods());
+  facts_with(sidecars, [](const SidecarFacts& facts) { return facts.status.has_value(); });
+  constexpr std::uint32_t kWaves = 200;
+  for (std::uint32_t wave = 1; wave <= kWaves; ++wave) {
+    sidecars.begin_wave(wave);
+    sidecars.call(migrate::Action::arm_gate(kPod, wave));
+    facts_with(sidecars, [&](const SidecarFacts& facts) { return facts.armed && facts.armed->superstep == wave; });
+  }
+  EXPECT_EQ(heard, static_cast<int>(kWaves));
+  EXPECT_LE(sidecars.remembered_verbs(), 2u) << "of the last wave, or under way when it began";
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ struct Sidecars::Node {
     bool under_way = false;
     net::SteadyTime at{};
   };
-  std::map<std::pair<migrate::ActionKind, std::uint64_t>, Sent> sent;
+  std::map<std::pair<migrate::ActionKind, std::uint64_t>, Sent> sent;  // of the wave
 };
 
 struct Sidecars::Page {

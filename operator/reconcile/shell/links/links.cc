@@ -367,6 +367,11 @@ void Sidecars::begin_wave(std::uint32_t number) {
     facts.armed.reset();  // the next gate may be at the same superstep
     facts.done.clear();
   }
+  // A wave has epochs and supersteps of its own, so a long job would keep thousands for each rank.
+  loop_.post([this] {
+    for (auto& [pod, node] : nodes_)
+      std::erase_if(node->sent, [](const auto& entry) { return !entry.second.under_way; });
+  });
 }
 
 std::map<std::string, SidecarFacts> Sidecars::facts() const {
@@ -375,6 +380,16 @@ std::map<std::string, SidecarFacts> Sidecars::facts() const {
   for (const auto& [pod, since] : never_answered_) all[pod].unreachable_since = since;
   doubt_claims(all, std::chrono::steady_clock::now());
   return all;
+}
+
+std::size_t Sidecars::remembered_verbs() {
+  std::promise<std::size_t> count;
+  loop_.post([&] {
+    std::size_t verbs = 0;
+    for (const auto& [pod, node] : nodes_) verbs += node->sent.size();
+    count.set_value(verbs);
+  });
+  return count.get_future().get();
 }
 
 double Sidecars::round_trip_seconds() const {

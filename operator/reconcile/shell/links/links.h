@@ -112,6 +112,8 @@ class Sidecars {
 
   [[nodiscard]] std::map<std::string, SidecarFacts> facts() const;
   [[nodiscard]] double round_trip_seconds() const;
+  // How many verbs it knows to be under way or answered just now; they take memory. Waits for the loop's thread.
+  [[nodiscard]] std::size_t remembered_verbs();
   // Since the last call a sidecar has not accepted our certificate, or we not its own.
   [[nodiscard]] bool take_untrusted() { return untrusted_.exchange(false); }
 
