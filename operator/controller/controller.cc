@@ -118,7 +118,8 @@ Result<void> Controller::open() {
   kube::LeaderOptions lease = options_.lease;
   if (lease.name_space.empty()) lease.name_space = config_.name_space;
   if (lease.identity.empty()) lease.identity = own_identity();
-  BSP_TRY(auto election, kube::LeaderElection::create(*lease_client_, lease, [this](bool leads) { lead(leads); }));
+  BSP_TRY(auto election,
+          kube::LeaderElection::create(*lease_client_, lease, [this](bool leads) { return lead(leads); }));
   const std::lock_guard lock(mutex_);
   election_ = std::move(election);
   return {};
@@ -141,13 +142,18 @@ std::string Controller::own_name_space() const {
   return options_.lease.name_space.empty() ? config_.name_space : options_.lease.name_space;
 }
 
-void Controller::lead(bool leads) {
+Result<void> Controller::lead(bool leads) {
   leader_changes.add({leads ? "won" : "lost"});
-  if (!leads) return end_term();
+  if (!leads) {
+    end_term();
+    return {};
+  }
   auto term = begin_term();
-  if (!term) return log_error("failed to start as leader", {{"error", term.error().message}});
   const std::lock_guard lock(mutex_);
+  trouble_ = term ? "" : term.error().message;
+  if (!term) return std::unexpected(std::move(term.error()));
   term_ = std::move(*term);
+  return {};
 }
 
 // New for every term: to the others, an operator that leads again has restarted.
@@ -228,7 +234,8 @@ Page Controller::readiness() {
   if (term_) return term_->shell->ready() ? Page{200, "leader\n"} : Page{503, "leader, still listing objects\n"};
   if (!election_) return {503, "starting\n"};
   const std::string holder = election_->holder();
-  return holder.empty() ? Page{503, "waiting for the Lease\n"} : Page{200, std::format("stand-by of {}\n", holder)};
+  if (!holder.empty()) return {200, std::format("stand-by of {}\n", holder)};
+  return {503, trouble_.empty() ? "waiting for the Lease\n" : std::format("can't lead: {}\n", trouble_)};
 }
 
 Page Controller::metrics() {

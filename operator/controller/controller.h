@@ -1,8 +1,9 @@
 // The operator in a Kubernetes cluster: while it is the leader, it runs the shell with an API client of its own.
 //
 //     Lease ─> LeaderElection ─> leads: ApiClient ─> Shell        /healthz /readyz /metrics at any time
-//                             └> loses the lead: closes the client, so that no call outlives the
-//                                term, and ends the shell
+//                             ├> loses the lead: closes the client, so that no call outlives the
+//                             │  term, and ends the shell
+//                             └> can't start: gives up the Lease for a while
 #pragma once
 
 #include <memory>
@@ -43,7 +44,7 @@ class Controller {
   Result<void> open();
   [[nodiscard]] std::string own_name_space() const;
   Result<reconcile::ExchangePlace> exchange_place() const;
-  void lead(bool leads);
+  Result<void> lead(bool leads);
   Result<std::unique_ptr<Term>> begin_term();
   void end_term();
 
@@ -52,6 +53,7 @@ class Controller {
   std::optional<net::TlsContext> exchange_tls_;  // nullopt: no load exchange
   std::mutex mutex_;
   std::unique_ptr<Term> term_;
+  std::string trouble_;  // why this replica couldn't start as leader when it last was to; "": it could
   std::unique_ptr<kube::ApiClient> lease_client_;
   std::unique_ptr<kube::LeaderElection> election_;
   std::unique_ptr<Endpoints> metrics_, health_;

@@ -62,7 +62,9 @@ std::optional<Object> Candidate::next(const Object* lease, Duration now, Time wa
 }
 
 std::optional<Object> Candidate::release(const Object& lease, Time wall) {
-  if (text_at(part_at(lease, "spec"), "holderIdentity") != options_.identity) return std::nullopt;
+  holder_ = text_at(part_at(lease, "spec"), "holderIdentity");
+  if (holder_ != options_.identity) return std::nullopt;
+  holder_.clear();
   Object written = lease;
   written["spec"]["holderIdentity"] = "";
   written["spec"]["leaseDurationSeconds"] = 1;
@@ -71,7 +73,7 @@ std::optional<Object> Candidate::release(const Object& lease, Time wall) {
 }
 
 Result<std::unique_ptr<LeaderElection>> LeaderElection::create(Client& client, LeaderOptions options,
-                                                               std::function<void(bool)> on_change) {
+                                                               std::function<Result<void>(bool)> on_change) {
   if (options.name.empty() || options.name_space.empty() || options.identity.empty())
     return fail(ErrorCode::kInvalid, "leader election: name, namespace and identity are required");
   if (options.period >= options.give_up || options.give_up >= options.duration)
@@ -82,7 +84,7 @@ Result<std::unique_ptr<LeaderElection>> LeaderElection::create(Client& client, L
   return std::unique_ptr<LeaderElection>(new LeaderElection(client, std::move(options), std::move(on_change)));
 }
 
-LeaderElection::LeaderElection(Client& client, LeaderOptions options, std::function<void(bool)> on_change)
+LeaderElection::LeaderElection(Client& client, LeaderOptions options, std::function<Result<void>(bool)> on_change)
     : client_(client),
       options_(std::move(options)),
       on_change_(std::move(on_change)),
@@ -109,7 +111,8 @@ bool LeaderElection::leads() {
 
 std::string LeaderElection::holder() {
   const std::lock_guard lock(mutex_);
-  return candidate_.holder();
+  const std::string& holder = candidate_.holder();
+  return holder == options_.identity && !candidate_.leads(boot_time()) ? "" : holder;
 }
 
 void LeaderElection::compete() {
@@ -120,11 +123,19 @@ void LeaderElection::compete() {
     lock.lock();
     // Jitter keeps the candidates from competing in lockstep.
     const auto pause = candidate_.leads(boot_time()) ? options_.period : jittered(options_.period);
-    changed_.wait_for(lock, pause, [&] { return stop_; });
+    changed_.wait_for(lock, pause, [&] { return stop_ || gives_back_; });
+    gives_back_ = false;
   }
 }
 
 void LeaderElection::try_to_lead() {
+  bool rests_now = false;
+  {
+    const std::lock_guard lock(mutex_);
+    rests_now = rests();
+    if (rests_now && (stopping_ || notified_)) return;  // on_change_(false) must have returned
+  }
+  if (rests_now) return release();  // again until it succeeds; then it shows who leads
   const Key key{kLease, options_.name_space, options_.name};
   const Duration began = boot_time();
   auto current = client_.get(key);
@@ -146,6 +157,7 @@ void LeaderElection::try_to_lead() {
   }
   {
     const std::lock_guard lock(mutex_);
+    if (rests()) return;  // it was given up meanwhile; the next call releases it
     candidate_.written(began);
   }
   changed_.notify_all();
@@ -161,9 +173,19 @@ void LeaderElection::notify() {
       if (!leads) candidate_.resign();
       lock.unlock();
       log_info(leads ? "became leader" : "lost leadership", {{"identity", options_.identity}});
-      on_change_(leads);
+      const auto changed = on_change_(leads);
       lock.lock();
       stopping_ = false;
+      if (!leads && rests()) {
+        gives_back_ = true;
+        changed_.notify_all();
+      }
+      if (leads && !changed) {
+        log_error("failed to start as leader, so another candidate may lead",
+                  {{"error", changed.error().message}, {"rest", std::format("{}", options_.rest)}});
+        candidate_.resign();
+        rest_until_ = boot_time() + options_.rest;
+      }
       continue;
     }
     if (stop_) return;
@@ -179,7 +201,12 @@ void LeaderElection::notify() {
 void LeaderElection::release() {
   const auto current = client_.get({kLease, options_.name_space, options_.name});
   if (!current) return;
-  if (const auto released = candidate_.release(*current, SystemClock{}.now()))
+  std::optional<Object> released;
+  {
+    const std::lock_guard lock(mutex_);
+    released = candidate_.release(*current, SystemClock{}.now());
+  }
+  if (released)
     if (const auto written = client_.update(*released); !written)
       log_warning("failed to release lease", {{"error", written.error().message}});
 }

@@ -7,6 +7,7 @@
 #include <format>
 #include <fstream>
 
+#include "base/net/address.h"
 #include "base/net/pki.h"
 #include "operator/controller/controller.h"
 #include "operator/kinds.h"
@@ -197,6 +198,26 @@ TEST_P(ExchangeTest, OperatorsThatWantTheSameSlotAndOneThatDies) {
   ASSERT_TRUE(is_answered(others[1], "last"));
   EXPECT_FALSE(moves(others[1]));
   EXPECT_TRUE(moves(winner)) << "its wave goes on";
+}
+
+TEST_P(ExchangeTest, ALeaderThatCannotListenGivesTheLeaseUpAndTriesAgain) {
+  Options o = options("a");
+  o.leader_elect = true;
+  o.lease = {.name_space = "default", .name = "lease", .identity = "first", .rest = 1s};
+  Result<Fd> taken = net::listen_on(net::parse_address(o.exchange.listen).value());
+  ASSERT_TRUE(taken);
+  const auto controller = std::move(Controller::start(o, config())).value();
+  const auto holder = [&] {
+    const auto lease = client_->get({{"coordination.k8s.io/v1", "Lease"}, "default", "lease"});
+    return lease ? (*lease)["spec"]["holderIdentity"].get<std::string>() : "no Lease yet";
+  };
+  ASSERT_TRUE(eventually([&] { return holder().empty(); })) << "another replica may lead";
+  EXPECT_TRUE(eventually([&] { return controller->readiness().status == 503; }));
+  EXPECT_THAT(controller->readiness().text, HasSubstr("can't lead: --exchange-listen " + o.exchange.listen));
+  EXPECT_THAT(controller->metrics().text, HasSubstr("bsp_operator_leader 0"));
+  taken->reset();
+  EXPECT_TRUE(eventually([&] { return controller->readiness().text == "leader\n"; })) << controller->readiness().text;
+  EXPECT_EQ(holder(), "first");
 }
 
 TEST_P(ExchangeTest, ADirectoryWithoutCertificatesIsNamed) {

@@ -401,9 +401,10 @@ class LeaderTest : public World {
 TEST_F(LeaderTest, OneLeadsAndReleases) {
   auto client = open();
   std::atomic<int> leaders = 0, most = 0;
-  auto count = [&](bool leads) {
+  auto count = [&](bool leads) -> Result<void> {
     leaders += leads ? 1 : -1;
     most = std::max(most.load(), leaders.load());
+    return {};
   };
   auto first = std::move(LeaderElection::create(*client, steady("first"), count)).value();
   ASSERT_TRUE(eventually([&] { return first->leads() && leaders == 1; }));
@@ -428,13 +429,15 @@ TEST_F(LeaderTest, DisconnectedLeaderStopsBeforeTheNextStarts) {
   auto second_client = open(impatient());
   std::unique_ptr<LeaderElection> first, second;
   std::atomic<bool> first_ended = false, second_began = false;
-  first = std::move(LeaderElection::create(*first_client, fast("first"), [&](bool leads) {
+  first = std::move(LeaderElection::create(*first_client, fast("first"), [&](bool leads) -> Result<void> {
             first_ended = !leads;
+            return {};
           })).value();
   ASSERT_TRUE(eventually([&] { return first->leads(); }));
-  second = std::move(LeaderElection::create(*second_client, fast("second"), [&](bool leads) {
+  second = std::move(LeaderElection::create(*second_client, fast("second"), [&](bool leads) -> Result<void> {
              EXPECT_FALSE(leads && first->leads());
              second_began = second_began || leads;
+             return {};
            })).value();
   own.inject({.match = "", .what = Fault::kStall, .times = 1000000, .after = 0});
   ASSERT_TRUE(eventually([&] {
@@ -451,13 +454,46 @@ TEST_F(LeaderTest, DisconnectedLeaderStopsBeforeTheNextStarts) {
   EXPECT_FALSE(first->leads());
 }
 
+TEST_F(LeaderTest, OneThatCannotStartLetsTheNextLeadAndTriesAgain) {
+  auto client = open();
+  std::atomic<bool> broken = true, runs = false;
+  std::atomic<int> tries = 0, ends = 0;
+  LeaderOptions often = steady("first");
+  often.rest = milliseconds(300);
+  const auto first = std::move(LeaderElection::create(*client, often, [&](bool leads) -> Result<void> {
+                       if (!leads) {
+                         ++ends;
+                         runs = false;
+                         return {};
+                       }
+                       ++tries;
+                       if (broken) return fail(ErrorCode::kFailed, "the port is in use");
+                       runs = true;
+                       return {};
+                     })).value();
+  ASSERT_TRUE(eventually([&] { return tries >= 2; })) << "it tries again";
+  ASSERT_TRUE(eventually([&] { return !first->leads() && lease(*client)["spec"]["holderIdentity"] == ""; }));
+  std::atomic<bool> second_leads = false;
+  auto second = std::move(LeaderElection::create(*client, steady("second"), [&](bool leads) -> Result<void> {
+                  second_leads = leads;
+                  return {};
+                })).value();
+  ASSERT_TRUE(eventually([&] { return second_leads.load(); })) << "the Lease is free for it";
+  ASSERT_TRUE(eventually([&] { return first->holder() == "second"; }));
+  broken = false;
+  second.reset();
+  ASSERT_TRUE(eventually([&] { return first->leads() && runs; })) << "what kept it from leading has passed";
+  EXPECT_EQ(ends, tries - 1) << "each start that failed has ended";
+}
+
 TEST_F(LeaderTest, RejectsInconsistentOptions) {
   auto client = open();
+  const auto nothing = [](bool) { return Result<void>(); };
   LeaderOptions bad = fast("x");
   bad.give_up = bad.duration;
-  EXPECT_THAT(LeaderElection::create(*client, bad, [](bool) {}).error().message, HasSubstr("shorter"));
+  EXPECT_THAT(LeaderElection::create(*client, bad, nothing).error().message, HasSubstr("shorter"));
   bad = fast("");
-  EXPECT_THAT(LeaderElection::create(*client, bad, [](bool) {}).error().message, HasSubstr("identity"));
+  EXPECT_THAT(LeaderElection::create(*client, bad, nothing).error().message, HasSubstr("identity"));
 }
 
 }  // namespace
