@@ -82,6 +82,7 @@ int init(int* argc, char*** argv, int required, int* provided) {
     report_edge();
     report_mpi();
     describe_world();
+    note_predefined_numbers();
     repeat_error_codes();
     *provided = required;
     state.initialized = true;
@@ -89,7 +90,10 @@ int init(int* argc, char*** argv, int required, int* provided) {
   } else {
     rc = init_plain(argc, argv, required, provided);
     state.initialized = rc == MPI_SUCCESS;
-    if (state.initialized) repeat_error_codes();
+    if (state.initialized) {
+      note_predefined_numbers();
+      repeat_error_codes();
+    }
   }
   return rc;
 }

@@ -273,6 +273,13 @@ int MPI_Imrecv(void* buf, int count, MPI_Datatype type, MPI_Message* message, MP
   return rc;
 }
 
+// --- Profiling -----------------------------------------------------------------------------------------
+
+int MPI_Pcontrol(const int level, ...) {
+  const BriefCall call;
+  return real.Pcontrol(level);
+}
+
 // --- The Bsend buffer --------------------------------------------------------------------------------
 
 int MPI_Buffer_attach(void* buffer, int size) {
