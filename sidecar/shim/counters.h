@@ -1,9 +1,10 @@
 // Counts messages sent and received, so that the ranks can tell at a gate whether one is still in flight.
 //
-// Only point-to-point messages count: a collective that has completed everywhere leaves none in flight, and one that
-// hasn't is a pending request. Sent messages are counted per world rank, received ones as a sum. A message is
-// received only after it was sent, so the totals "sent to me" and "received by me" are equal only if they are equal
-// for every sender.
+// Of messages, only point-to-point ones: a collective that has completed everywhere leaves none in flight. A rank that has
+// completed its part can't tell, as a broadcast's root may before any other rank has called it. So each rank also counts
+// the collectives that it has begun on each communicator, and the ranks compare these counts. Sent messages are counted
+// per world rank, received ones as a sum. A message is received only after it was sent, so the totals "sent to me" and
+// "received by me" are equal only if they are equal for every sender.
 #pragma once
 
 #include <atomic>
@@ -53,6 +54,11 @@ inline void sent(MPI_Comm comm, int dest, std::int64_t count, MPI_Datatype type)
   if (c == nullptr || dest < 0) return;
   count_sent(world_rank(c->peers, dest));
   measure.sent(bytes_of(count, to_real(type)));
+}
+
+// Before a collective: counts it, whether MPI then reports an error or not, as the others do.
+inline void begin_collective(MPI_Comm comm) {
+  if (Comm* c = comm_of(comm)) count_one(c->collectives);
 }
 
 void count(const Receipt& message);

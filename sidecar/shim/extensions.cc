@@ -20,9 +20,7 @@ int call_real(const char* name, Arguments... arguments) {
   return function(arguments...);
 }
 
-// A call that returns a new group or communicator.
-template <class Handle>
-int make_by_real(const char* name, MPI_Comm comm, Handle* made) {
+int make_group(const char* name, MPI_Comm comm, MPI_Group* made) {
   const int rc = call_real(name, to_real(comm), made);
   if (rc == MPI_SUCCESS) wrap(made);
   return rc;
@@ -66,15 +64,18 @@ BSP_EXPORT int MPIX_Comm_ack_failed(MPI_Comm comm, int most, int* acknowledged) 
 }
 BSP_EXPORT int MPIX_Comm_failure_get_acked(MPI_Comm comm, MPI_Group* failed) {
   Call call;
-  return make_by_real("PMPIX_Comm_failure_get_acked", comm, failed);
+  return make_group("PMPIX_Comm_failure_get_acked", comm, failed);
 }
 BSP_EXPORT int MPIX_Comm_get_failed(MPI_Comm comm, MPI_Group* failed) {
   Call call;
-  return make_by_real("PMPIX_Comm_get_failed", comm, failed);
+  return make_group("PMPIX_Comm_get_failed", comm, failed);
 }
 BSP_EXPORT int MPIX_Comm_shrink(MPI_Comm comm, MPI_Comm* remaining) {
   Call call;
-  return make_by_real("PMPIX_Comm_shrink", comm, remaining);
+  begin_collective(comm);
+  const int rc = call_real("PMPIX_Comm_shrink", to_real(comm), remaining);
+  if (rc == MPI_SUCCESS) wrap(remaining, comm);
+  return rc;
 }
 BSP_EXPORT int MPIX_Comm_agree(MPI_Comm comm, int* flag) {
   Call call;

@@ -87,21 +87,26 @@ struct Agreement {
 };
 
 // Decides with two reductions. Element i of the first one's vector: messages that the others have sent to rank i, minus
-// those that it has received. Then the number of ranks with a blocker, of those that vote to drop the gate, and a sum that isn't zero
-// while a communicator, window or file is live on some of its ranks only. The reduction runs on the communicator of the edge, because its
-// ranks are in step there. The second one counts the ranks whose files can't be saved. They aren't saved before the first:
-// while something else postpones a gate, the program needn't wait for its storage at each edge.
+// those that it has received. Then the number of ranks with a blocker, of those that vote to drop the gate, and two sums
+// that aren't zero while a communicator, window or file is live, or a collective begun, on some of its ranks only. The
+// reduction runs on the communicator of the edge, because its ranks are in step there. The second one counts the ranks
+// whose files can't be saved. They aren't saved before the first: while something else postpones a gate, the program
+// needn't wait for its storage at each edge.
 Agreement agree(MPI_Comm comm, const std::string& blocker, bool drop) {
   const auto ranks = static_cast<std::size_t>(state.size), rank = static_cast<std::size_t>(state.rank);
-  std::vector<std::int64_t> sum(ranks + 3, 0);
+  std::vector<std::int64_t> sum(ranks + 4, 0);
   settle_receipt();  // the gate may have completed a receive
   for (std::size_t i = 0; i < ranks; ++i)
     sum[i] = static_cast<std::int64_t>(counters.sent_to[i].load(std::memory_order_relaxed));
   sum[rank] -= static_cast<std::int64_t>(counters.received.load(std::memory_order_relaxed));
-  std::int64_t &blocked = sum[ranks], &votes = sum[ranks + 1], &half_freed = sum[ranks + 2];
+  std::int64_t &blocked = sum[ranks], &votes = sum[ranks + 1];
+  std::int64_t &half_freed = sum[ranks + 2], &half_begun = sum[ranks + 3];
   blocked = blocker.empty() ? 0 : 1;
   votes = drop ? 1 : 0;
-  if (blocker.empty()) half_freed = share_of_communicators() + share_of_windows() + share_of_files();
+  if (blocker.empty()) {
+    half_freed = share_of_communicators() + share_of_windows() + share_of_files();
+    half_begun = share_of_collectives();
+  }
   const auto reduce = [&] {
     return real.Allreduce(MPI_IN_PLACE, sum.data(), static_cast<int>(sum.size()), pre.int64, pre.sum, to_real(comm));
   };
@@ -112,6 +117,8 @@ Agreement agree(MPI_Comm comm, const std::string& blocker, bool drop) {
     return {Verdict::kPostpone, std::to_string(sum[rank]) + " message(s) sent to this rank and not received"};
   if (half_freed != 0 && blocked == 0)
     return {Verdict::kPostpone, "a communicator, window or file that not all of its ranks have freed or closed"};
+  if (half_begun != 0 && blocked == 0)
+    return {Verdict::kPostpone, "a collective that not all of its ranks have begun"};
   const bool all_zero = std::ranges::all_of(sum, [](std::int64_t element) { return element == 0; });
   if (!all_zero) return {Verdict::kPostpone, ""};
   const std::string unsaved = save_files();

@@ -125,6 +125,15 @@ EDGES = ["Barrier", "Bcast", "Gather", "Gatherv", "Scatter", "Scatterv", "Allgat
          "Alltoall", "Alltoallv", "Alltoallw", "Reduce", "Allreduce", "Reduce_scatter",
          "Reduce_scatter_block", "Scan", "Exscan"]
 
+COLLECTIVES = set(EDGES) | {"Neighbor_" + name for name in "allgather allgatherv alltoall alltoallv alltoallw".split()}
+# Calls that make a communicator and aren't collective over another one, and what distinguishes them: C++.
+TAGGED = {
+    "Comm_create_group": "comm, tag",
+    "Intercomm_create": "pre.comm_null, tag",
+    "Comm_create_from_group": "pre.comm_null, 0",
+    "Intercomm_create_from_groups": "pre.comm_null, 0",
+}
+
 
 class Param:
     def __init__(self, c_text, api_text):
@@ -180,10 +189,25 @@ def read(mpi_h, api_txt):
 SKIP_PARAMS = {"MPI_Pcontrol"}  # variadic
 
 
+def base_name(name):
+    """Allreduce for Allreduce, Iallreduce and Allreduce_init."""
+    base = re.sub(r"_init$", "", name)
+    return base[1:].capitalize() if re.match(r"I[a-z]", base) else base
+
+
+def parent(procedure):
+    """The parameter with the communicator over which the call is collective; None: it isn't."""
+    makes_comm = any(p.kind == "COMMUNICATOR" and p.direction == "out" for p in procedure.params)
+    if procedure.name == "Intercomm_create":
+        return "local_comm"
+    if procedure.name in TAGGED or not makes_comm and base_name(procedure.name) not in COLLECTIVES:
+        return None
+    return next(p.name for p in procedure.params if p.kind == "COMMUNICATOR")
+
+
 def significant(procedure, name):
     """C++ condition under which MPI reads the argument; None: always."""
-    base = re.sub(r"_init$", "", procedure.name)
-    base = base[1:].capitalize() if re.match(r"I[a-z]", base) else base
+    base = base_name(procedure.name)
     for names, condition in SIGNIFICANT.get(base, {}).items():
         if name in names.split():
             return condition
@@ -265,6 +289,9 @@ def wrapper(procedure):
             elif p.direction == "out" and pointer and p.length is None:
                 if p.kind == "REQUEST":
                     request = p
+                elif p.kind == "COMMUNICATOR":
+                    how, what = ("wrap_tagged", TAGGED[name]) if name in TAGGED else ("wrap", parent(procedure))
+                    after.append(f"{how}({p.name}, {what});")
                 else:
                     after.append(f"wrap({p.name});")
             else:
@@ -318,6 +345,9 @@ def wrapper(procedure):
         after.append(received(procedure))
     if is_collective:
         after.append(f"if (note_collective(EdgeCall::k{name}, comm)) superstep_edge(comm);")
+
+    if parent(procedure):
+        before.append(f"begin_collective({parent(procedure)});")
 
     lines = [f"int MPI_{name}({', '.join(p.declare() for p in procedure.params) or 'void'}) {{",
              "  Call call;"]

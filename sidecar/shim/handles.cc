@@ -161,8 +161,29 @@ void wrap(MPI_Comm* handle) {
   if (*handle == pre.comm_null || *handle == pre.comm_world || *handle == pre.comm_self) return;
   Comm* comm = comms.create(*handle);
   describe(*comm);
-  if (!comm->inter && !state.multiple) comm->nth = ++comm->peers->created;
   *handle = reinterpret_cast<MPI_Comm>(comm);
+}
+
+// All ranks call the collectives of one communicator in the same order, also with threads.
+void wrap(MPI_Comm* handle, MPI_Comm parent) {
+  wrap(handle);
+  Comm* made = object_of<Comm>(*handle);
+  if (const Comm* of = comm_of(parent); made != nullptr && of != nullptr) made->origin = origin_on(*of);
+}
+
+// Threads may make such communicators of the same ranks in any order only if their tags differ.
+void wrap_tagged(MPI_Comm* handle, MPI_Comm parent, int tag) {
+  wrap(handle);
+  Comm* made = object_of<Comm>(*handle);
+  if (made == nullptr) return;
+  Comm* of = comm_of(parent);
+  if (of == nullptr) {
+    of = &world;
+    tag = -1 - tag;  // none of the world's own
+  }
+  const Peers* members = intern_peers(all_ranks(*made));
+  std::lock_guard guard(pools_lock);
+  made->origin = combined(combined(of->origin, static_cast<std::uint64_t>(tag)), ++of->made[{members, tag}]);
 }
 
 void wrap(MPI_Group* handle) {

@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sidecar/shim/fortran.h"
@@ -45,8 +46,7 @@ inline MPI_Fint fortran_number(const void* object) {
 // The processes of a communicator (of the remote group if it is an intercommunicator). Interned: equal lists share
 // one object that is never freed, so requests may point to it.
 struct Peers {
-  std::vector<int> world;             // world rank of each rank; < 0: not a process of this job
-  mutable std::uint32_t created = 0;  // communicators whose creation had an order, of these ranks in this order
+  std::vector<int> world;  // world rank of each rank; < 0: not a process of this job
 };
 
 struct Object {
@@ -58,11 +58,13 @@ struct CommRecipe;
 struct Comm : Object {
   using Handle = MPI_Comm;
   MPI_Comm real = nullptr;
+  std::atomic<std::uint64_t> collectives{0};  // that this rank has begun on it
   const Peers* peers = nullptr;
   bool inter = false;
-  bool whole = false;     // includes all ranks: its collectives may be superstep edges
-  std::int64_t id = 0;    // the same on all its ranks and unique to it; 0: not agreed yet (recipes.h)
-  std::uint32_t nth = 0;  // among those of its group, the same on all its ranks; 0: its creation had no order
+  bool whole = false;        // includes all ranks: its collectives may be superstep edges
+  std::int64_t id = 0;       // the same on all its ranks and unique to it; 0: not agreed yet (recipes.h)
+  std::uint64_t origin = 0;  // which call made it: a hash, the same on all its ranks without asking them
+  std::map<std::pair<const Peers*, int>, std::uint64_t> made;  // from it by wrap_tagged(), by ranks and tag
   std::map<std::array<int, 3>, std::uint32_t>
       partitioned;                     // requests made so far, by direction, peer and tag (partitioned.cc)
   std::unique_ptr<CommRecipe> recipe;  // while no epoch is open
@@ -279,6 +281,10 @@ class RealArray {
 
 // --- Real handle -> program's handle: replaces *handle in place; null and predefined handles stay ------
 void wrap(MPI_Comm* handle);
+// This rank's latest collective on `parent` made it.
+void wrap(MPI_Comm* handle, MPI_Comm parent);
+// A call made it that isn't collective over `parent`, which may be null, but has a tag.
+void wrap_tagged(MPI_Comm* handle, MPI_Comm parent, int tag);
 void wrap(MPI_Group* handle);
 void wrap(MPI_Datatype* handle);
 void wrap(MPI_Op* handle);
@@ -290,6 +296,17 @@ MPI_Datatype virtual_of(MPI_Datatype real_handle);
 MPI_Comm virtual_of(MPI_Comm real_handle);
 MPI_Win virtual_of(MPI_Win real_handle);
 MPI_File virtual_of(MPI_File real_handle);
+
+// A hash of both.
+inline std::uint64_t combined(std::uint64_t hash, std::uint64_t value) {
+  hash = (hash ^ (value + 0x9e3779b97f4a7c15U)) * 0xff51afd7ed558ccdU;
+  return hash ^ hash >> 32;
+}
+
+// The origin of what this rank's latest collective on a communicator makes.
+inline std::uint64_t origin_on(const Comm& comm) {
+  return combined(comm.origin, comm.collectives.load(std::memory_order_relaxed));
+}
 
 // World rank of each rank of a real group; < 0: not a process of this job.
 std::vector<int> world_ranks(MPI_Group real_group);

@@ -45,7 +45,7 @@ int free_comm(MPI_Comm* comm, int (*free_real)(MPI_Comm*)) {
 }
 
 int finish_dup(MPI_Comm from, MPI_Comm* made) {
-  wrap(made);
+  wrap(made, from);
   const int rc = copy_attributes(from, *made);
   if (rc != MPI_SUCCESS) free_comm(made, real.Comm_free);
   return rc;
@@ -55,6 +55,8 @@ int finish_dup(MPI_Comm from, MPI_Comm* made) {
 template <class Start>
 int idup(MPI_Comm from, MPI_Comm* made, MPI_Request* request, const char* what, Start start) {
   Comm* object = comms.create(pre.comm_null);
+  begin_collective(from);
+  if (const Comm* of = comm_of(from)) object->origin = origin_on(*of);
   const int rc = start(&object->real);
   if (rc != MPI_SUCCESS) {
     comms.destroy(object);
@@ -109,12 +111,14 @@ int MPI_Comm_disconnect(MPI_Comm* comm) {
 
 int MPI_Comm_dup(MPI_Comm comm, MPI_Comm* newcomm) {
   Call call;
+  begin_collective(comm);
   const int rc = real.Comm_dup(to_real(comm), newcomm);
   return rc == MPI_SUCCESS ? finish_dup(comm, newcomm) : rc;
 }
 
 int MPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm) {
   Call call;
+  begin_collective(comm);
   const int rc = real.Comm_dup_with_info(to_real(comm), to_real(info), newcomm);
   return rc == MPI_SUCCESS ? finish_dup(comm, newcomm) : rc;
 }
@@ -138,6 +142,7 @@ int MPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm, MPI
 int MPI_Dist_graph_create(MPI_Comm comm_old, int n, const int nodes[], const int degrees[], const int targets[],
                           const int weights[], MPI_Info info, int reorder, MPI_Comm* newcomm) {
   Call call;
+  begin_collective(comm_old);
   const MPI_Comm of = to_real(comm_old);
   const auto create = [&](MPI_Comm from) {
     return real.Dist_graph_create(from, n, nodes, degrees, targets, weights, to_real(info), reordering(reorder),
@@ -163,7 +168,7 @@ int MPI_Dist_graph_create(MPI_Comm comm_old, int n, const int nodes[], const int
   real.Comm_get_errhandler(of, &handler);
   real.Comm_set_errhandler(*newcomm, handler);
   real.Errhandler_free(&handler);
-  wrap(newcomm);
+  wrap(newcomm, comm_old);
   return MPI_SUCCESS;
 }
 

@@ -86,6 +86,8 @@ void make_comm(Comm& comm);
 void restore_comm_settings(Comm& comm);
 // A new communicator of these ranks. Collective over them.
 MPI_Comm comm_of_ranks(const std::vector<int>& world_ranks);
+// World ranks, in the same order on all of them; those of both sides of an intercommunicator.
+std::vector<int> all_ranks(const Comm& comm);
 // Adds up to 0 over all ranks if each of `ranks` contributes the same number.
 std::int64_t share_of_object(const std::vector<int>& ranks, std::int64_t number);
 // A number for a new window or file of this communicator, the same on all its ranks and unique to it. Collective.
@@ -104,6 +106,10 @@ MPI_Datatype make_type(const TypeRecipe& recipe);
 // At the gate: the sum over all ranks is 0 if every communicator is live on all its ranks. A rank may have freed one that another
 // still uses: both are in the same superstep, as MPI_Comm_free waits for no rank.
 std::int64_t share_of_communicators();
+
+// At the gate: the sum over all ranks is 0 if all ranks of every communicator have begun as many collectives on it.
+// Otherwise a message may be in flight, and the next epoch would count its collectives from a different one on each rank.
+std::int64_t share_of_collectives();
 
 // At the gate: numbers the communicators created since the last one. Collective over all ranks.
 void agree_on_ids();

@@ -92,6 +92,14 @@ std::int64_t hash_of(const std::vector<int>& ranks, std::int64_t number) {
 
 }  // namespace
 
+std::vector<int> all_ranks(const Comm& comm) {
+  std::vector<int> ranks = own_side(comm);
+  if (!comm.inter) return ranks;
+  const std::vector<int>& others = comm.peers->world;
+  ranks.insert(ranks < others ? ranks.end() : ranks.begin(), others.begin(), others.end());
+  return ranks;
+}
+
 MPI_Comm comm_of_ranks(const std::vector<int>& world_ranks) {
   MPI_Group world_group = nullptr;
   MPI_Group group = nullptr;
@@ -119,10 +127,23 @@ std::int64_t agree_on_id(const Comm& comm, std::uint64_t seq) {
   return id;
 }
 
-// An intercommunicator counts once for each of its sides.
+namespace {
+
+std::int64_t share_of_comm(const Comm& comm, std::uint64_t number) {
+  return share_of_object(all_ranks(comm), static_cast<std::int64_t>(number));
+}
+
+}  // namespace
+
 std::int64_t share_of_communicators() {
   std::int64_t sum = 0;
-  for (const Comm* comm : comms.live()) sum += share_of_object(own_side(*comm), comm->id != 0 ? comm->id : comm->nth);
+  for (const Comm* comm : comms.live()) sum += share_of_comm(*comm, comm->origin);
+  return sum;
+}
+
+std::int64_t share_of_collectives() {
+  std::int64_t sum = share_of_comm(world, origin_on(world));
+  for (const Comm* comm : comms.live()) sum += share_of_comm(*comm, origin_on(*comm));
   return sum;
 }
 

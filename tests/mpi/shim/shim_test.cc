@@ -63,8 +63,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"shim_any_time", 2, 3}, Case{"shim_dynamic", 2, 3}, Case{"shim_attribute_threads", 2, 3},
                     Case{"shim_rules", 4, 4}, Case{"shim_mpif", 3, 4}, Case{"shim_partitions", 3, 12},
                     Case{"shim_extensions", 3, 4}, Case{"shim_tool_variables", 3, 4}, Case{"shim_windows", 2, 6},
-                    Case{"shim_windows", 5, 4}, Case{"shim_exhausted", 7, 3},
-                    Case{"shim_local_calls", 2, 6}),
+                    Case{"shim_windows", 5, 4}, Case{"shim_exhausted", 7, 3}, Case{"shim_local_calls", 2, 6},
+                    Case{"shim_out_of_step", 3, 12}, Case{"shim_threads_out_of_step", 3, 6}),
     [](const auto& tested) { return std::string(tested.param.program + 5) + std::to_string(tested.param.ranks); });
 
 // Threads that never pause, in every call that MPI answers from internal state: 2,400 rounds here, hours with
@@ -197,6 +197,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Thing{"partitioned", "a pending request (MPI_Psend_init)"},
                     Thing{"generalised", "a pending request (MPI_Grequest_start)"},
                     Thing{"half_freed", "a communicator, window or file that not all of its ranks have freed"},
+                    Thing{"half_begun", "a collective that not all of its ranks have begun"},
                     Thing{"thread", "another thread inside MPI"}, Thing{"pending", "a pending request (MPI_Issend)"},
                     Thing{"session", "an MPI session of the program's own"},
                     Thing{"probed", "a message that was probed but not received"},

@@ -128,6 +128,11 @@ int main(int argc, char** argv) {
     unreceived = 1;
   }
   MPI_Comm copies[2] = {MPI_COMM_NULL, MPI_COMM_NULL};
+  MPI_Request of_some = MPI_REQUEST_NULL;
+  if (!strcmp(thing, "half_begun")) {
+    MPI_Comm_dup(MPI_COMM_WORLD, &copies[0]);
+    if (rank == 0) MPI_Ibcast(&rank, 1, MPI_INT, 0, copies[0], &of_some);
+  }
   if (!strcmp(thing,
               "half_freed")) { /* by different ranks, each of which is done with one of two equal communicators */
     MPI_Comm_dup(MPI_COMM_WORLD, &copies[0]);
@@ -200,6 +205,11 @@ int main(int argc, char** argv) {
       if (fd >= 0) close(fd);
       unlisted = 0;
       if (!strcmp(thing, "tools")) MPI_T_finalize();
+      if (!strcmp(thing, "half_begun")) {
+        if (rank != 0) MPI_Ibcast(&in, 1, MPI_INT, 0, copies[0], &of_some);
+        MPI_Wait(&of_some, MPI_STATUS_IGNORE);
+        CHECK(rank == 0 || in == 0);
+      }
       for (int i = 0; i < 2; ++i)
         if (copies[i] != MPI_COMM_NULL) MPI_Comm_free(&copies[i]);
     }
