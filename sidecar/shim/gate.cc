@@ -118,7 +118,8 @@ Agreement agree(MPI_Comm comm, const std::string& blocker, bool drop) {
   if (half_freed != 0 && blocked == 0)
     return {Verdict::kPostpone, "a communicator, window or file that not all of its ranks have freed or closed"};
   if (half_begun != 0 && blocked == 0)
-    return {Verdict::kPostpone, "a collective that not all of its ranks have begun"};
+    return {Verdict::kPostpone,
+            "a collective that not all of its ranks have begun, or a persistent one that not all have freed"};
   const bool all_zero = std::ranges::all_of(sum, [](std::int64_t element) { return element == 0; });
   if (!all_zero) return {Verdict::kPostpone, ""};
   const std::string unsaved = save_files();

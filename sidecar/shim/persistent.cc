@@ -1,9 +1,10 @@
 // Requests that survive a gate: persistent ones, and receives whose message hasn't been sent yet.
 //
 // A close frees the real request. The next epoch recreates it from the arguments of the original call, after the
-// communicators and in the order in which the program created its requests (all ranks of a persistent collective
-// create it in the same order). Objects that the program may free meanwhile are kept. Receives are posted in their
-// old order, because the order decides which receive gets which message.
+// communicators and in the order in which the program created its requests. All ranks of a persistent collective create
+// it in the same order, and the gate closes only if they have freed the same ones, because Open MPI matches those of a
+// communicator by their order. Objects that the program may free meanwhile are kept. Receives are posted in their old
+// order, because the order decides which receive gets which message.
 #include <algorithm>
 #include <atomic>
 #include <vector>
@@ -70,7 +71,7 @@ void hold(typename T::Handle handle, std::vector<T*>& held) {
 
 void set_recipe(Request& request, MPI_Comm comm, std::function<int(MPI_Request*)> make,
                 std::initializer_list<MPI_Datatype> types, MPI_Op op) {
-  auto recipe = std::make_unique<RequestRecipe>(RequestRecipe{.make = std::move(make), .comm = object_of<Comm>(comm)});
+  auto recipe = std::make_unique<RequestRecipe>(RequestRecipe{.make = std::move(make), .comm = comm_of(comm)});
   for (MPI_Datatype type : types) hold(type, recipe->types);
   hold(op, recipe->ops);
   RequestsLock guard;
@@ -109,6 +110,7 @@ namespace {
 // MPI has started it.
 void started(Request& request) {
   request.active = true;
+  ++request.starts;
   request.posted.order = posted_so_far.fetch_add(1, std::memory_order_relaxed);
   if (request.send_to >= 0) count_sent(request.send_to);
 }

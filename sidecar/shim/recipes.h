@@ -107,8 +107,9 @@ MPI_Datatype make_type(const TypeRecipe& recipe);
 // still uses: both are in the same superstep, as MPI_Comm_free waits for no rank.
 std::int64_t share_of_communicators();
 
-// At the gate: the sum over all ranks is 0 if all ranks of every communicator have begun as many collectives on it.
-// Otherwise a message may be in flight, and the next epoch would count its collectives from a different one on each rank.
+// At the gate: the sum over all ranks is 0 if all ranks of every communicator have begun as many collectives on it, and
+// have the same persistent ones and have started each as often. Otherwise a message may be in flight, and the next epoch
+// would count its collectives from a different one on each rank.
 std::int64_t share_of_collectives();
 
 // At the gate: numbers the communicators created since the last one. Collective over all ranks.

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "sidecar/shim/recipes.h"
+#include "sidecar/shim/requests.h"
 #include "sidecar/shim/state.h"
 
 namespace bsp::shim {
@@ -144,6 +145,9 @@ std::int64_t share_of_communicators() {
 std::int64_t share_of_collectives() {
   std::int64_t sum = share_of_comm(world, origin_on(world));
   for (const Comm* comm : comms.live()) sum += share_of_comm(*comm, origin_on(*comm));
+  for (const Request* r = youngest_request(); r != nullptr; r = r->next)
+    if (r->recipe != nullptr && r->kind == RequestKind::kCollective)
+      sum += share_of_comm(*r->recipe->comm, combined(r->origin, r->starts));
   return sum;
 }
 

@@ -90,6 +90,7 @@ Request* make_persistent(MPI_Request* request, RequestKind kind, const char* wha
   r->persistent = true;
   r->active = false;
   if (kind == RequestKind::kSend) r->send_to = world_rank(r->peers, dest);
+  if (const Comm* c = comm_of(comm); c != nullptr && kind == RequestKind::kCollective) r->origin = origin_on(*c);
   return r;
 }
 

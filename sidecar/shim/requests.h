@@ -27,7 +27,7 @@ enum class RequestKind {
 // How to recreate a persistent request in the next epoch, and the objects that must live as long as it does.
 struct RequestRecipe {
   std::function<int(MPI_Request*)> make;
-  Comm* comm = nullptr;
+  const Comm* comm = nullptr;
   std::vector<Datatype*> types{};
   std::vector<Op*> ops{};
 };
@@ -60,6 +60,9 @@ struct Request : SeenByFortran, Object {
   const Peers* peers = nullptr;  // for the source of what it receives
   int send_to = -1;              // world rank, counted at each start of a persistent send
   bool persistent = false;
+  // Of a persistent collective: its `_init` call, as a communicator's origin, and how often it has been started.
+  std::uint64_t origin = 0;
+  std::uint64_t starts = 0;
   bool active = true;
   // Set by the time of a gate: `status` holds the outcome. `real` is freed, or inactive if the request is persistent.
   // Atomic because other threads read it when they check for pending collectives.

@@ -198,6 +198,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Thing{"generalised", "a pending request (MPI_Grequest_start)"},
                     Thing{"half_freed", "a communicator, window or file that not all of its ranks have freed"},
                     Thing{"half_begun", "a collective that not all of its ranks have begun"},
+                    Thing{"request_half_freed", "a persistent one that not all have freed"},
                     Thing{"thread", "another thread inside MPI"}, Thing{"pending", "a pending request (MPI_Issend)"},
                     Thing{"session", "an MPI session of the program's own"},
                     Thing{"probed", "a message that was probed but not received"},

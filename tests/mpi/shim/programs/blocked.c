@@ -133,6 +133,10 @@ int main(int argc, char** argv) {
     MPI_Comm_dup(MPI_COMM_WORLD, &copies[0]);
     if (rank == 0) MPI_Ibcast(&rank, 1, MPI_INT, 0, copies[0], &of_some);
   }
+  if (!strcmp(thing, "request_half_freed")) {
+    MPI_Barrier_init(MPI_COMM_WORLD, MPI_INFO_NULL, &of_some);
+    if (rank == 0) MPI_Request_free(&of_some);
+  }
   if (!strcmp(thing,
               "half_freed")) { /* by different ranks, each of which is done with one of two equal communicators */
     MPI_Comm_dup(MPI_COMM_WORLD, &copies[0]);
@@ -210,6 +214,7 @@ int main(int argc, char** argv) {
         MPI_Wait(&of_some, MPI_STATUS_IGNORE);
         CHECK(rank == 0 || in == 0);
       }
+      if (of_some != MPI_REQUEST_NULL) MPI_Request_free(&of_some);
       for (int i = 0; i < 2; ++i)
         if (copies[i] != MPI_COMM_NULL) MPI_Comm_free(&copies[i]);
     }

@@ -4,6 +4,8 @@
 
 static int rank, size, first;            /* first: this rank begins the collective of this superstep before the edge */
 static MPI_Comm copy, fan, side, across; /* fan: rank 0 sends to all others */
+static MPI_Request carried;              /* a persistent broadcast */
+static int carried_word;
 
 /* The edge, with what `begin` calls before it or after it. */
 static void around_edge(void (*begin)(MPI_Request*), MPI_Request* request) {
@@ -44,6 +46,14 @@ static void gather(int s, int out_of_step) {
   (void)out_of_step;
   around_edge(begin_gather, &request);
   for (int r = 0; rank == 0 && r < size; ++r) CHECK(all[r] == s + r);
+}
+
+static void begin_carried(MPI_Request* request) { MPI_Start(request); }
+static void persistent(int s, int out_of_step) {
+  carried_word = rank == 0 ? s : -1;
+  first = !out_of_step || rank == 0;
+  around_edge(begin_carried, &carried);
+  CHECK(carried_word == s);
 }
 
 static void begin_fan(MPI_Request* request) {
@@ -102,8 +112,28 @@ static void half_freed(int s, int out_of_step) {
   MPI_Comm_free(&made);
 }
 
+/* A persistent collective that a rank frees before the edge and others free after it: the next one must stay the next. */
+static void freed(int s, int out_of_step) {
+  MPI_Request requests[2];
+  int one = rank == 0 ? s : -1, two = rank == 0 ? s + 1000 : -1;
+  MPI_Bcast_init(&one, 1, MPI_INT, 0, copy, MPI_INFO_NULL, &requests[0]);
+  MPI_Bcast_init(&two, 1, MPI_INT, 0, copy, MPI_INFO_NULL, &requests[1]);
+  MPI_Startall(2, requests);
+  MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+  CHECK(one == s && two == s + 1000);
+  if (!out_of_step || rank == 0) MPI_Request_free(&requests[0]);
+  edge();
+  if (requests[0] != MPI_REQUEST_NULL) MPI_Request_free(&requests[0]);
+  two = rank == 0 ? s + 2000 : -1;
+  MPI_Start(&requests[1]);
+  MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
+  CHECK(two == s + 2000);
+  MPI_Request_free(&requests[1]);
+}
+
 int main(int argc, char** argv) {
-  static void (*const kinds[])(int, int) = {bcast, reduce, gather, neighbours, between_groups, crosswise, half_freed};
+  static void (*const kinds[])(int, int) = {bcast,          reduce,    gather,     persistent, neighbours,
+                                            between_groups, crosswise, half_freed, freed};
   enum { kKinds = sizeof kinds / sizeof kinds[0] };
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -116,9 +146,11 @@ int main(int argc, char** argv) {
                                  MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &fan);
   MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &side);
   MPI_Intercomm_create(side, 0, MPI_COMM_WORLD, 1 - rank % 2, 1, &across);
+  MPI_Bcast_init(&carried_word, 1, MPI_INT, 0, copy, MPI_INFO_NULL, &carried);
   const char* only = argc > 2 ? argv[2] : NULL; /* number of a kind */
   for (int s = 0, n = supersteps(argc, argv); going_on(s, n); ++s)
     kinds[only != NULL ? atoi(only) : s % kKinds](s, s % 4 != 3);
+  MPI_Request_free(&carried);
   MPI_Comm_free(&across);
   MPI_Comm_free(&side);
   MPI_Comm_free(&fan);
