@@ -17,11 +17,20 @@ MPI_Status empty_status() {
   return status;
 }
 
+// Of a request that had completed before the last gate, with MPI_ERROR.
+MPI_Status early_status(const RequestArray& array, int i) {
+  MPI_Status status = array.object(i)->status;
+  status.MPI_ERROR = array.object(i)->error;
+  return status;
+}
+
 // After MPI completed the whole array (or failed in parts of it).
 int settle_all(RequestArray& array, int rc, MPI_Status* statuses) {
+  KeptError kept;
   for (int i = 0; i < array.count(); ++i) {
     const bool early = array.completed(i);
-    MPI_Status status = early ? array.object(i)->status : array.statuses()[i];
+    MPI_Status status = early ? early_status(array, i) : array.statuses()[i];
+    if (early) kept.note(*array.object(i));
     restore_tag(array.object(i), status);
     // With MPI_ERR_IN_STATUS some requests may still be pending: they keep their handles.
     const bool done = early || rc == MPI_SUCCESS || array.real()[i] == pre.request_null ||
@@ -29,7 +38,9 @@ int settle_all(RequestArray& array, int rc, MPI_Status* statuses) {
     if (statuses != MPI_STATUSES_IGNORE) statuses[i] = status;
     if (done) array.settle_one(i, status, rc);
   }
-  return rc;
+  if (rc != MPI_SUCCESS || kept.error == MPI_SUCCESS) return rc;
+  raise_error(kept.comm, kept.error);
+  return MPI_ERR_IN_STATUS;
 }
 
 // The first request that had completed before the last gate; count() if there is none.
@@ -59,20 +70,26 @@ void settle_some(RequestArray& array, int index, const MPI_Status& status, int r
 
 int settle_early_any(RequestArray& array, int* index, MPI_Status* status) {
   *index = early_one(array);
-  const int rc = array.object(*index)->error;
-  settle_any(array, *index, array.object(*index)->status, rc, status);
-  return rc;
+  KeptError kept;
+  kept.note(*array.object(*index));
+  settle_any(array, *index, array.object(*index)->status, kept.error, status);
+  raise_error(kept.comm, kept.error);
+  return kept.error;
 }
 
 int settle_early_some(RequestArray& array, int* outcount, int* indices, MPI_Status* statuses) {
   *outcount = 0;
+  KeptError kept;
   for (int i = 0; i < array.count(); ++i) {
     if (!array.completed(i)) continue;
+    kept.note(*array.object(i));
     indices[*outcount] = i;
-    settle_some(array, i, array.object(i)->status, MPI_SUCCESS, statuses, *outcount);
+    settle_some(array, i, early_status(array, i), MPI_SUCCESS, statuses, *outcount);
     ++*outcount;
   }
-  return MPI_SUCCESS;
+  if (kept.error == MPI_SUCCESS) return MPI_SUCCESS;
+  raise_error(kept.comm, kept.error);
+  return MPI_ERR_IN_STATUS;
 }
 
 using SomeCall = int (*)(int, MPI_Request*, int*, int*, MPI_Status*);

@@ -15,6 +15,20 @@ inline Request* object_of_request(MPI_Request handle) {
 // it and sets *slot to MPI_REQUEST_NULL.
 void settle(MPI_Request* slot, Request* request, const MPI_Status& status, int error);
 
+// Calls the error handler for an error that a request kept since a gate, as MPI does when it completes the request:
+// after settle(). `comm`: the request's.
+void raise_error(MPI_Comm comm, int error);
+
+// The first error that requests of an array kept since a gate: MPI raises one for all.
+struct KeptError {
+  MPI_Comm comm = nullptr;
+  int error = MPI_SUCCESS;
+
+  void note(const Request& request) {
+    if (error == MPI_SUCCESS && request.error != MPI_SUCCESS) *this = {request.comm, request.error};
+  }
+};
+
 class RequestArray {
  public:
   RequestArray(int count, MPI_Request* handles)

@@ -79,7 +79,7 @@ RequestsLock::~RequestsLock() {
 Request* make_request(MPI_Request* request, RequestKind kind, const char* what, MPI_Comm comm) {
   if (*request == pre.request_null) return nullptr;
   Request* r = create(*request, kind, what);
-  if (Comm* c = comm_of(comm)) r->peers = c->peers;
+  if (Comm* c = comm_of(comm)) r->peers = c->peers, r->comm = comm;
   *request = reinterpret_cast<MPI_Request>(r);
   return r;
 }
@@ -119,24 +119,53 @@ void forget_requests_on(const Comm* comm) {
   std::vector<std::pair<std::unique_ptr<RequestRecipe>, Posted>> released;
   {
     RequestsLock guard;
-    for (Request* r = live_head; r != nullptr; r = r->next)
+    for (Request* r = live_head; r != nullptr; r = r->next) {
+      if (object_of<Comm>(r->comm) == comm) r->comm = nullptr;
       if ((r->recipe != nullptr && r->recipe->comm == comm) ||
           (r->posted.known && object_of<Comm>(r->posted.comm) == comm)) {
         released.emplace_back(std::move(r->recipe), r->posted);
         r->posted.known = false;
       }
+    }
   }
   // Outside the lock: it takes other locks.
   for (auto& [recipe, posted] : released) release_recipe(std::move(recipe), posted);
 }
 
+void raise_error(MPI_Comm comm, int error) {
+  if (error != MPI_SUCCESS && comm != nullptr) real.Comm_call_errhandler(to_real(comm), error);
+}
+
 namespace {
 
-// Tests an active request. False if it has not completed; otherwise stores its outcome.
+// While it exists, MPI returns a communicator's errors: the program learns of them later. Only while no other thread is
+// inside MPI.
+class ErrorsKept {
+ public:
+  explicit ErrorsKept(MPI_Comm comm) : comm_(comm != nullptr ? to_real(comm) : nullptr) {
+    if (comm_ == nullptr) return;
+    real.Comm_get_errhandler(comm_, &handler_);
+    real.Comm_set_errhandler(comm_, pre.errors_return);
+  }
+  ~ErrorsKept() {
+    if (comm_ == nullptr) return;
+    real.Comm_set_errhandler(comm_, handler_);
+    real.Errhandler_free(&handler_);
+  }
+  ErrorsKept(const ErrorsKept&) = delete;
+  ErrorsKept& operator=(const ErrorsKept&) = delete;
+
+ private:
+  MPI_Comm comm_;
+  MPI_Errhandler handler_ = nullptr;
+};
+
+// At a gate: tests an active request. False if it has not completed; otherwise stores its outcome.
 bool has_completed(Request& request) {
   if (withheld(request)) return false;
   int flag = 0;
   MPI_Status status{};
+  const ErrorsKept guard(request.comm);
   request.error = real.Test(&request.real, &flag, &status);
   if (!flag) return false;
   count_completion(request, status, request.error);
@@ -177,6 +206,8 @@ template <class RealCall>
 int complete(MPI_Request* slot, Request* r, int* flag, MPI_Status* status, RealCall call_real) {
   MPI_Status own = r->status;
   int rc = r->error;
+  const MPI_Comm to_raise_on =
+      r->completed ? r->comm : nullptr;  // MPI raises the error of a request that it completes now
   if (r->completed) {
     *flag = 1;
   } else {
@@ -187,6 +218,7 @@ int complete(MPI_Request* slot, Request* r, int* flag, MPI_Status* status, RealC
   restore_tag(r, own);
   put(status, own);
   settle(slot, r, own, rc);
+  raise_error(to_raise_on, rc);
   return rc;
 }
 

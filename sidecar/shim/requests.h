@@ -57,6 +57,7 @@ struct Request : SeenByFortran, Object {
   MPI_Request real = nullptr;
   RequestKind kind = RequestKind::kOther;
   const char* what = "";         // the call that created it
+  MPI_Comm comm = nullptr;       // the program's handle, for its error handler; nullptr: none, or freed
   const Peers* peers = nullptr;  // for the source of what it receives
   int send_to = -1;              // world rank, counted at each start of a persistent send
   bool persistent = false;
@@ -69,7 +70,7 @@ struct Request : SeenByFortran, Object {
   std::atomic<bool> completed{false};
   bool orphan = false;  // freed by the program while active
   MPI_Status status{};
-  int error = 0;               // returned by the call that completed it
+  int error = 0;               // for the call that completes it; its error handler has not been called yet
   Comm* makes_comm = nullptr;  // MPI_Comm_idup: the real handle is filled in on completion
   // Arrays that MPI reads until completion (alltoallw).
   std::unique_ptr<std::vector<std::vector<MPI_Datatype>>> types;
