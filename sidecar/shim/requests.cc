@@ -1,5 +1,6 @@
 #include "sidecar/shim/requests.h"
 
+#include <deque>
 #include <mutex>
 #include <new>
 #include <utility>
@@ -14,6 +15,8 @@ namespace {
 std::mutex lock;
 Request* live_head = nullptr;
 Request* free_head = nullptr;
+// Requests that the program freed while they were active. What they receive is counted when they complete.
+std::deque<Request*> orphans;
 
 // It must be fully constructed when it enters the list: another thread may find it there.
 Request* create(MPI_Request real_request, RequestKind kind, const char* what) {
@@ -176,16 +179,44 @@ bool has_completed(Request& request) {
   return true;
 }
 
+// MPI_Test would raise an error of a request that the program has freed; MPI drops it.
+bool orphan_has_completed(Request& request) {
+  if (request.completed) return true;
+  int flag = 0;
+  MPI_Status status{};
+  if (real.Request_get_status(request.real, &flag, &status) != MPI_SUCCESS || !flag) return false;
+  count_completion(request, status, MPI_SUCCESS);
+  return true;
+}
+
+// Destroys those of the `count` oldest orphans that have completed.
+void collect_orphans(std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    Request* r = nullptr;
+    {
+      RequestsLock guard;
+      if (orphans.empty()) return;
+      r = orphans.front();
+      orphans.pop_front();
+    }
+    if (orphan_has_completed(*r)) {
+      if (r->persistent || !r->completed) real.Request_free(&r->real);
+      destroy(r);
+    } else {
+      RequestsLock guard;
+      orphans.push_back(r);
+    }
+  }
+}
+
 }  // namespace
 
 const Request* pending_request() {
+  collect_orphans(orphans.size());
   for (Request* r = live_head; r != nullptr;) {
     Request* next = r->next;
-    if (r->active && !r->completed && !has_completed(*r)) {
+    if (r->active && !r->completed && (r->orphan || !has_completed(*r))) {
       if (!can_repost(*r)) return r;
-    } else if (r->orphan) {
-      if (r->persistent) real.Request_free(&r->real);
-      destroy(r);
     } else if (r->persistent && r->recipe == nullptr) {
       return r;
     }
@@ -220,6 +251,16 @@ int complete(MPI_Request* slot, Request* r, int* flag, MPI_Status* status, RealC
   settle(slot, r, own, rc);
   raise_error(to_raise_on, rc);
   return rc;
+}
+
+// Tests two orphans for each new one, so that the completed ones don't outnumber the pending ones.
+void add_orphan(Request& request) {
+  {
+    RequestsLock guard;
+    request.orphan = true;
+    orphans.push_back(&request);
+  }
+  collect_orphans(2);
 }
 
 }  // namespace
@@ -267,7 +308,7 @@ int MPI_Request_free(MPI_Request* request) {
   if (r == nullptr) return real.Request_free(request);
   *request = pre.request_null;
   if (r->active && !r->completed && r->kind != RequestKind::kSend) {
-    r->orphan = true;  // what it receives is counted when it completes: see pending_request()
+    add_orphan(*r);
     return MPI_SUCCESS;
   }
   int rc = MPI_SUCCESS;
