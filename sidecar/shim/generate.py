@@ -23,7 +23,7 @@ HAND = set("""
 Init Init_thread Finalize Initialized Finalized Query_thread Is_thread_main Abort Wtime Wtick
 Session_init Session_finalize Comm_get_parent Alloc_mem Free_mem
 Add_error_class Add_error_code Add_error_string Error_class Error_string
-Wait Test Waitall Testall Waitany Testany Waitsome Testsome Request_get_status Request_free Cancel
+Wait Test Waitall Testall Waitany Testany Waitsome Testsome Request_get_status Request_free Cancel Grequest_complete
 Start Startall Mprobe Improbe Mrecv Imrecv
 Psend_init Precv_init Pready Pready_range Pready_list Parrived
 Comm_free Comm_disconnect Comm_dup Comm_dup_with_info Comm_idup Comm_idup_with_info Dist_graph_create
@@ -66,7 +66,8 @@ REQUEST_KINDS = [  # first match decides
     (r"I[bsr]?send", "kSend"),
     (r"Irecv", "kReceive"),
     (r"Isendrecv(_replace)?", "kSendReceive"),
-    (r"R(put|get|accumulate|get_accumulate)|File_i.*|Grequest_start", "kOther"),
+    (r"Grequest_start", "kGeneralised"),
+    (r"R(put|get|accumulate|get_accumulate)|File_i.*", "kOther"),
     (r".*_init|I.*|Comm_i.*", "kCollective"),
 ]
 

@@ -263,6 +263,21 @@ void add_orphan(Request& request) {
   collect_orphans(2);
 }
 
+// MPI calls the function that frees the program's state once it has been both freed and announced, in either order.
+// The program passes the shim's object to MPI_Grequest_complete, so that one lasts until then.
+int free_generalised(Request& request) {
+  MPI_Request handle = request.real;
+  bool announced = false;
+  {
+    RequestsLock guard;
+    request.orphan = true;
+    announced = request.announced;
+  }
+  const int rc = real.Request_free(&handle);
+  if (announced) destroy(&request);
+  return rc;
+}
+
 }  // namespace
 
 extern "C" {
@@ -307,6 +322,7 @@ int MPI_Request_free(MPI_Request* request) {
   auto* r = request != nullptr ? object_of_request(*request) : nullptr;
   if (r == nullptr) return real.Request_free(request);
   *request = pre.request_null;
+  if (r->kind == RequestKind::kGeneralised && !r->completed) return free_generalised(*r);
   if (r->active && !r->completed && r->kind != RequestKind::kSend) {
     add_orphan(*r);
     return MPI_SUCCESS;
@@ -314,6 +330,23 @@ int MPI_Request_free(MPI_Request* request) {
   int rc = MPI_SUCCESS;
   if (r->persistent || !r->completed) rc = real.Request_free(&r->real);
   destroy(r);
+  return rc;
+}
+
+int MPI_Grequest_complete(MPI_Request request) {
+  Call call;
+  auto* r = object_of_request(request);
+  if (r == nullptr) return real.Grequest_complete(request);
+  MPI_Request handle = nullptr;
+  bool freed = false;
+  {  // Before MPI completes it: another thread may then wait for it, which destroys the object.
+    RequestsLock guard;
+    handle = r->real;
+    freed = r->orphan;
+    r->announced = true;
+  }
+  const int rc = real.Grequest_complete(handle);
+  if (freed) destroy(r);
   return rc;
 }
 

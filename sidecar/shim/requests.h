@@ -21,7 +21,8 @@ enum class RequestKind {
   kReceive,
   kSendReceive,
   kCollective,
-  kOther,  // of files and windows, and generalised ones
+  kGeneralised,
+  kOther,  // of files and windows
 };
 
 // How to recreate a persistent request in the next epoch, and the objects that must live as long as it does.
@@ -68,7 +69,9 @@ struct Request : SeenByFortran, Object {
   // Set by the time of a gate: `status` holds the outcome. `real` is freed, or inactive if the request is persistent.
   // Atomic because other threads read it when they check for pending collectives.
   std::atomic<bool> completed{false};
-  bool orphan = false;  // freed by the program while active
+  // These two are protected by the list's lock: one thread may free a generalised request that another completes.
+  bool orphan = false;     // freed by the program while active
+  bool announced = false;  // by MPI_Grequest_complete
   MPI_Status status{};
   int error = 0;               // for the call that completes it; its error handler has not been called yet
   Comm* makes_comm = nullptr;  // MPI_Comm_idup: the real handle is filled in on completion
