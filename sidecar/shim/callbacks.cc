@@ -2,10 +2,12 @@
 //
 // MPI would pass real handles to the user's function, so a trampoline translates them. C has no closures: each
 // operation takes its own trampoline from a pool of template instances.
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "sidecar/shim/descriptors.h"
 #include "sidecar/shim/measure.h"
@@ -30,6 +32,8 @@ struct Slots {
 std::mutex callbacks_lock;
 Slots<MPI_User_function> op_slots;
 Slots<MPI_Comm_errhandler_function> errhandler_slots;
+// Freed by the program, which may have got another handle since (MPI_Comm_get_errhandler).
+std::vector<Errhandler*> freed_errhandlers;
 
 using FortranOperation = void(void* in, void* inout, MPI_Fint* length, MPI_Fint* type);
 using FortranErrhandler = void(MPI_Fint* object, MPI_Fint* code, ...);
@@ -168,8 +172,26 @@ int make_real(Errhandler& handler) {
 
 namespace {
 
+// An error handler that the program has freed lasts until a gate, so one that it makes again and again is the same.
+Errhandler* take_freed(Errhandler::Of of, MPI_Comm_errhandler_function* function, bool fortran) {
+  std::lock_guard guard(callbacks_lock);
+  const auto found = std::ranges::find_if(freed_errhandlers, [&](const Errhandler* handler) {
+    return handler->references <= 0 && handler->of == of && handler->function == function &&
+           handler->fortran == fortran;
+  });
+  if (found == freed_errhandlers.end()) return nullptr;
+  Errhandler* handler = *found;
+  ++handler->references;
+  freed_errhandlers.erase(found);
+  return handler;
+}
+
 int create_errhandler(Errhandler::Of of, MPI_Comm_errhandler_function* function, MPI_Errhandler* out,
                       bool fortran = false) {
+  if (Errhandler* again = take_freed(of, function, fortran)) {
+    *out = reinterpret_cast<MPI_Errhandler>(again);
+    return MPI_SUCCESS;
+  }
   Errhandler* handler = errhandlers.create();
   handler->of = of;
   handler->function = function;
@@ -202,6 +224,7 @@ void note_language(Op& op) {
 }
 
 void forget(Errhandler* handler) {
+  std::erase(freed_errhandlers, handler);
   drop_slot(errhandler_slots, handler->slot);
   errhandlers.destroy(handler);
 }
@@ -265,7 +288,10 @@ int MPI_Errhandler_free(MPI_Errhandler* errhandler) {
   if (handler == nullptr) return real.Errhandler_free(errhandler);
   // Communicators may keep using an error handler that the program has freed, so its object stays until a gate finds
   // it unused (recipes.cc).
-  --handler->references;
+  if (--handler->references <= 0) {
+    std::lock_guard guard(callbacks_lock);
+    if (std::ranges::find(freed_errhandlers, handler) == freed_errhandlers.end()) freed_errhandlers.push_back(handler);
+  }
   *errhandler = pre.errhandler_null;
   return MPI_SUCCESS;
 }

@@ -29,7 +29,8 @@ Comm self;
 
 namespace {
 
-std::mutex pools_lock;  // protects the pools and the interned peers; object creation is rare
+std::mutex pools_lock;             // protects the pools and the interned peers; object creation is rare
+std::mutex group_references_lock;  // so that no thread finds a group of which another drops the last reference
 std::size_t arena_used = 64;
 std::uint64_t seq = 0;
 
@@ -65,15 +66,24 @@ T* Pool<T>::create(Handle real_handle) {
   else if constexpr (requires { object->view; })
     object->view.fill(fortran_number(object));
   object->seq = ++seq;
-  object->real = real_handle;
+  set_real_locked(object, real_handle);
   objects_.push_back(object);
   return object;
 }
 
 template <class T>
+void Pool<T>::set_real_locked(T* object, Handle real_handle) {
+  if constexpr (kIndexed) {
+    if (object->real != nullptr) by_real_.erase(object->real);
+    if (real_handle != nullptr) by_real_[real_handle] = object;
+  }
+  object->real = real_handle;
+}
+
+template <class T>
 void Pool<T>::set_real(T* object, Handle real_handle) {
   std::lock_guard guard(pools_lock);
-  object->real = real_handle;
+  set_real_locked(object, real_handle);
 }
 
 template <class T>
@@ -92,9 +102,21 @@ int Pool<T>::free(T* object, int (*free_real)(Handle*)) {
 template <class T>
 void Pool<T>::destroy(T* object) {
   std::lock_guard guard(pools_lock);
-  objects_.erase(std::find(objects_.begin(), objects_.end(), object));
+  set_real_locked(object, nullptr);
+  // From the end: most objects that a program frees are young.
+  objects_.erase(std::next(std::find(objects_.rbegin(), objects_.rend(), object)).base());
   object->~T();
   free_.push_back(object);
+}
+
+template <class T>
+void Pool<T>::free_all_real(int (*free_real)(Handle*)) {
+  std::lock_guard guard(pools_lock);
+  for (T* object : objects_) {
+    Handle real_handle = object->real;
+    set_real_locked(object, nullptr);
+    free_real(&real_handle);
+  }
 }
 
 template <class T>
@@ -105,8 +127,13 @@ std::vector<T*> Pool<T>::live() const {
 template <class T>
 T* Pool<T>::find(Handle real_handle) const {
   std::lock_guard guard(pools_lock);
-  auto found = std::find_if(objects_.begin(), objects_.end(), [&](T* object) { return object->real == real_handle; });
-  return found == objects_.end() ? nullptr : *found;
+  if constexpr (kIndexed) {
+    const auto found = by_real_.find(real_handle);
+    return found == by_real_.end() ? nullptr : found->second;
+  } else {
+    auto found = std::find_if(objects_.begin(), objects_.end(), [&](T* object) { return object->real == real_handle; });
+    return found == objects_.end() ? nullptr : *found;
+  }
 }
 
 template class Pool<Comm>;
@@ -188,8 +215,23 @@ void wrap_tagged(MPI_Comm* handle, MPI_Comm parent, int tag) {
 
 void wrap(MPI_Group* handle) {
   if (*handle == pre.group_null || *handle == pre.group_empty) return;
-  Group* group = groups.create(*handle);
+  std::lock_guard guard(group_references_lock);
+  Group* group = groups.find(*handle);
+  if (group == nullptr) {
+    group = groups.create(*handle);
+  } else {  // MPI has counted another reference; the shim counts its own
+    MPI_Group reference = *handle;
+    real.Group_free(&reference);
+    ++group->references;
+  }
   *handle = reinterpret_cast<MPI_Group>(group);
+}
+
+int release(Group* group) {
+  std::lock_guard guard(group_references_lock);
+  if (group->references == 1) return groups.free(group, real.Group_free);
+  --group->references;
+  return MPI_SUCCESS;
 }
 
 void wrap(MPI_Datatype* handle) {

@@ -15,6 +15,8 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <type_traits>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -80,6 +82,7 @@ struct SeenByFortran {
 struct Group : SeenByFortran, Object {
   using Handle = MPI_Group;
   MPI_Group real = nullptr;
+  int references = 1;      // held by the program: MPI_Comm_group returns the same group each time
   std::vector<int> world;  // while no epoch is open
 };
 
@@ -207,14 +210,22 @@ class Pool {
   // Frees the real object, then the shim's; keeps the latter if MPI refuses.
   int free(T* object, int (*free_real)(Handle*));
   void destroy(T* object);
+  // When an epoch closes: frees all real objects and keeps the shim's.
+  void free_all_real(int (*free_real)(Handle*));
   // In order of creation. Only while no other thread is inside MPI, or under `lock`.
   [[nodiscard]] std::vector<T*> live() const;
   T* find(Handle real_handle) const;
   [[nodiscard]] std::size_t size() const { return objects_.size(); }
 
  private:
+  // Kinds that a program makes and looks up in a loop, and of which no two objects have the same real handle. MPI itself
+  // fills in that of a communicator (MPI_Comm_idup).
+  static constexpr bool kIndexed = std::is_same_v<T, Group> || std::is_same_v<T, Op> || std::is_same_v<T, Errhandler>;
+  void set_real_locked(T* object, Handle real_handle);
+
   std::vector<T*> objects_;
   std::vector<void*> free_;
+  std::unordered_map<Handle, T*> by_real_;  // if kIndexed
 };
 
 extern Pool<Comm> comms;
@@ -231,6 +242,7 @@ extern Comm world;
 extern Comm self;
 
 // Drops one reference; the last one frees the object.
+int release(Group* group);
 int release(Datatype* type);
 int release(Op* op);
 

@@ -188,7 +188,11 @@ int MPI_Comm_get_parent(MPI_Comm* parent) {
 
 int MPI_Group_free(MPI_Group* group) {
   Call call;
-  return free_object(group, groups, real.Group_free, pre.group_null);
+  Group* object = group != nullptr ? object_of<Group>(*group) : nullptr;
+  if (object == nullptr) return real.Group_free(group);
+  if (const int rc = release(object); rc != MPI_SUCCESS) return rc;
+  *group = pre.group_null;
+  return MPI_SUCCESS;
 }
 
 int MPI_Info_free(MPI_Info* info) {

@@ -51,10 +51,12 @@ namespace {
 
 void make_group(Group& group) {
   MPI_Group world_group = nullptr;
+  MPI_Group made = nullptr;
   real.Comm_group(world.real, &world_group);
-  must(real.Group_incl(world_group, static_cast<int>(group.world.size()), group.world.data(), &group.real),
+  must(real.Group_incl(world_group, static_cast<int>(group.world.size()), group.world.data(), &made),
        "recreating a group");
   real.Group_free(&world_group);
+  groups.set_real(&group, made);
   group.world.clear();
 }
 
@@ -82,15 +84,15 @@ void save_objects() {
   }
   std::reverse(all_comms.begin(), all_comms.end());
   for (Comm* comm : all_comms) real.Comm_free(&comm->real);
-  for (Group* group : groups.live()) real.Group_free(&group->real);
+  groups.free_all_real(real.Group_free);
   for (Datatype* type : datatypes.live())
     if (!type->never_freed) real.Type_free(&type->real);
-  for (Op* op : ops.live()) real.Op_free(&op->real);
+  ops.free_all_real(real.Op_free);
   for (Info* info : infos.live()) real.Info_free(&info->real);
   for (Comm* comm : {&world, &self})  // drops references to the error handlers before these are freed
     real.Comm_set_errhandler(comm->real, pre.errors_are_fatal);
+  errhandlers.free_all_real(real.Errhandler_free);
   for (Errhandler* handler : errhandlers.live()) {
-    real.Errhandler_free(&handler->real);
     const bool used = std::exchange(handler->used, false);
     if (handler->references <= 0 && !used) forget(handler);
   }

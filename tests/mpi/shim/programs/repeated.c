@@ -36,18 +36,77 @@ static void receive_later(int s) {
   for (int i = 0; i < 1000000 && *(volatile int*)&word != s; ++i) give_up(1); /* makes progress */
 }
 
+static void forget_groups(int times) {
+  for (int i = 0; i < times; ++i) {
+    MPI_Group group;
+    int number = 0;
+    MPI_Comm_group(MPI_COMM_WORLD, &group);
+    MPI_Group_size(group, &number);
+    CHECK(number == size);
+  }
+}
+
+/* Several references to a group last, each until it is freed. */
+static void keep_groups(MPI_Comm comm) {
+  MPI_Group groups[3], alone;
+  int number = 0, mine = -1, compared = -1;
+  MPI_Comm_group(comm, &groups[0]);
+  MPI_Comm_group(comm, &groups[1]);
+  MPI_Group_free(&groups[0]);
+  CHECK(groups[0] == MPI_GROUP_NULL);
+  edge();
+  MPI_Comm_group(comm, &groups[2]);
+  MPI_Group_size(groups[1], &number);
+  MPI_Group_rank(groups[1], &mine);
+  MPI_Group_compare(groups[1], groups[2], &compared);
+  CHECK(number == size && mine == rank && compared == MPI_IDENT);
+  MPI_Group_free(&groups[1]);
+  MPI_Group_incl(groups[2], 1, &rank, &alone);
+  MPI_Group_size(alone, &number);
+  CHECK(number == 1);
+  MPI_Group_free(&groups[2]);
+  MPI_Group_free(&alone);
+}
+
+static int handled;
+static void on_error(MPI_Comm* comm, int* code, ...) {
+  (void)comm;
+  handled = *code;
+}
+
+/* As a library does around a call of its own. */
+static void replace_handlers(int times, MPI_Comm comm) {
+  for (int i = 0; i < times; ++i) {
+    MPI_Errhandler mine, old;
+    MPI_Comm_get_errhandler(comm, &old);
+    MPI_Comm_create_errhandler(on_error, &mine);
+    MPI_Comm_set_errhandler(comm, mine);
+    MPI_Errhandler_free(&mine);
+    handled = 0;
+    MPI_Comm_call_errhandler(comm, MPI_ERR_TAG);
+    CHECK(handled == MPI_ERR_TAG);
+    MPI_Comm_set_errhandler(comm, old);
+  }
+}
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   const int n = supersteps(argc, argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Comm own;
+  MPI_Comm_dup(MPI_COMM_WORLD, &own);
   for (int s = 0; going_on(s, n); ++s) {
     const int times = s == 1 ? 100000 : 3; /* not in the first superstep: MPI itself allocates there */
     const long before = resident_kib();
     give_up(times);
+    forget_groups(times);
+    replace_handlers(times, MPI_COMM_SELF);
     CHECK(s == 0 || resident_kib() < before + 8 * 1024);
     receive_later(s);
+    keep_groups(s % 2 == 0 ? MPI_COMM_WORLD : own);
   }
+  MPI_Comm_free(&own);
   MPI_Finalize();
   printf("ok repeated\n");
   return 0;
