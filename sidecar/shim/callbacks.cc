@@ -20,13 +20,13 @@ namespace {
 
 constexpr std::size_t kTrampolines = 128;
 
-// The user's functions, one per trampoline. A slot outlives its object because another thread may still be in MPI and
-// call it.
+// The user's functions, one per trampoline. All objects of a function share its slot: it is written in one language. A
+// slot outlives its objects because another thread may still be in MPI and call it.
 template <class Function>
 struct Slots {
   std::array<std::atomic<Function*>, kTrampolines> function{};
   std::array<std::atomic<bool>, kTrampolines> fortran{};  // takes Fortran arguments
-  std::array<bool, kTrampolines> retired{};
+  std::array<std::size_t, kTrampolines> objects{};
 };
 
 std::mutex callbacks_lock;
@@ -94,28 +94,33 @@ constexpr auto make_errhandler_trampolines(std::index_sequence<N...>) {
 constexpr auto op_trampolines = make_op_trampolines(std::make_index_sequence<kTrampolines>());
 constexpr auto errhandler_trampolines = make_errhandler_trampolines(std::make_index_sequence<kTrampolines>());
 
-// Returns a free slot, or -1 if there is none. With -1 MPI calls the user's function directly, which is correct as
-// long as the function ignores the datatype handle. Retired slots become free when no pending operation can call
-// them.
+// Returns the function's slot or a free one, or -1 if there is none. With -1 MPI calls the user's function directly,
+// which is correct as long as the function doesn't compare the datatype handle with one that it knows. Slots without
+// objects become free when no pending operation can call them.
 template <class Function>
 int take_slot(Slots<Function>& slots, Function* function, bool fortran = false) {
   std::lock_guard guard(callbacks_lock);
   // Called under the lock, to include collectives that started before their operation was freed.
   const bool none_pending = !collective_pending();
+  std::size_t free = kTrampolines;
   for (std::size_t i = 0; i < kTrampolines; ++i) {
-    if (slots.function[i] != nullptr && !(slots.retired[i] && none_pending)) continue;
-    slots.function[i] = function;
-    slots.fortran[i] = fortran;
-    slots.retired[i] = false;
+    const bool is_free = slots.objects[i] == 0 && (slots.function[i] == nullptr || none_pending);
+    if (is_free && free == kTrampolines) free = i;
+    if (is_free || slots.function[i] != function) continue;
+    ++slots.objects[i];
     return static_cast<int>(i);
   }
-  return -1;
+  if (free == kTrampolines) return -1;
+  slots.function[free] = function;
+  slots.fortran[free] = fortran;
+  slots.objects[free] = 1;
+  return static_cast<int>(free);
 }
 
 template <class Function>
 void drop_slot(Slots<Function>& slots, int slot) {
   std::lock_guard guard(callbacks_lock);
-  if (slot >= 0) slots.retired[static_cast<std::size_t>(slot)] = true;
+  if (slot >= 0) --slots.objects[static_cast<std::size_t>(slot)];
 }
 
 }  // namespace
@@ -124,7 +129,10 @@ namespace {
 
 int make_real(const Op& op, MPI_Op* made) {
   MPI_User_function* function = op.slot >= 0 ? op_trampolines[static_cast<std::size_t>(op.slot)] : op.function;
-  return real.Op_create(function, op.commute, made);
+  const int rc = real.Op_create(function, op.commute, made);
+  // Without a trampoline MPI must know itself that the function is in Fortran.
+  if (rc == MPI_SUCCESS && op.slot < 0) op.view.copy_written(*made);
+  return rc;
 }
 
 // Open MPI's own function, which handles Fortran callbacks.
@@ -219,8 +227,12 @@ int release(Op* op) {
 
 void note_language(Op& op) {
   if (!op.view.is_written()) return;
-  if (op.slot < 0) die("a Fortran program has more than %zu operations of its own", kTrampolines);
-  op_slots.fortran[static_cast<std::size_t>(op.slot)] = true;
+  if (op.slot >= 0) {
+    op_slots.fortran[static_cast<std::size_t>(op.slot)] = true;
+  } else {
+    op.view.copy_written(op.real);
+    mpi_numbers_types = true;
+  }
 }
 
 void forget(Errhandler* handler) {

@@ -10,6 +10,7 @@
 
 namespace bsp::shim {
 
+std::atomic<bool> mpi_numbers_types{false};
 thread_local FromFortran from_fortran;
 
 namespace {

@@ -21,7 +21,9 @@
 
 #include <mpi.h>
 
+#include <atomic>
 #include <cstddef>
+#include <iterator>
 
 #include "sidecar/shim/export.h"
 
@@ -52,6 +54,12 @@ class FortranView {
       if (word != 0) return true;
     return false;
   }
+  // Does the same to the Open MPI object that this one stands for. Flags are added.
+  void copy_written(void* object) const {
+    auto* const words = static_cast<MPI_Fint*>(object);
+    for (std::size_t i = 0; i < std::size(words_); ++i)
+      if (words_[i] != 0) words[i] |= words_[i];
+  }
 
  private:
   // ompi_request_t and ompi_group_t are smaller; the flags of ompi_op_t are at offset 84.
@@ -72,6 +80,9 @@ void note_predefined_numbers();
 void require_known_fortran();
 // Whether the process has loaded them.
 bool has_fortran();
+
+// Some Fortran operation has no trampoline (callbacks.cc): MPI passes it its own number of a type.
+extern std::atomic<bool> mpi_numbers_types;
 
 // The object that this thread converted to a handle last.
 struct FromFortran {

@@ -84,7 +84,12 @@ MPI_Fint MPI_Op_c2f(MPI_Op op) {
 MPI_Op MPI_Op_f2c(MPI_Fint n) { return handle_of<MPI_Op>(n, real.Op_f2c); }
 
 MPI_Fint MPI_Type_c2f(MPI_Datatype type) { return number<MPI_Datatype>(type, real.Type_c2f); }
-MPI_Datatype MPI_Type_f2c(MPI_Fint n) { return from_fortran.type = handle_of<MPI_Datatype>(n, real.Type_f2c); }
+MPI_Datatype MPI_Type_f2c(MPI_Fint n) {
+  const auto type = handle_of<MPI_Datatype>(n, real.Type_f2c);
+  // MPI gives a type its number when first asked for it.
+  if (mpi_numbers_types && is_ours(type)) real.Type_c2f(to_real(type));
+  return from_fortran.type = type;
+}
 
 MPI_Fint MPI_Comm_c2f(MPI_Comm comm) {  // 0, 1 and 2 in mpif.h, also before MPI is open
   if (comm == pre.comm_world) return 0;

@@ -112,7 +112,7 @@ void settle(MPI_Request* slot, Request* request, const MPI_Status& status, int e
 bool collective_pending() {
   RequestsLock guard;
   for (const Request* r = live_head; r != nullptr; r = r->next)
-    if (r->kind == RequestKind::kCollective && !r->completed) return true;
+    if (r->kind == RequestKind::kCollective && !r->completed && r->recipe == nullptr) return true;
   return false;
 }
 

@@ -101,7 +101,8 @@ Request* make_persistent(MPI_Request* request, RequestKind kind, const char* wha
 
 inline MPI_Request to_real(MPI_Request h) { return is_ours(h) ? reinterpret_cast<Request*>(h)->real : h; }
 
-// True while a collective is pending or could be started (a persistent one).
+// True while a collective is pending that may use an operation that has been freed: a persistent one holds a reference
+// to its operation, until its communicator is freed.
 bool collective_pending();
 
 // Tests all pending requests; returns the first one that prevents the rank from moving, or nullptr.

@@ -89,6 +89,54 @@ static void replace_handlers(int times, MPI_Comm comm) {
   }
 }
 
+static MPI_Datatype pair;
+static int wrong_type;
+static void combine(int* in, int* inout, int length, MPI_Datatype type) {
+  if (type != pair) ++wrong_type;
+  for (int i = 0; i < 2 * length; ++i) inout[i] += in[i];
+}
+
+/* More functions than the shim has trampolines. */
+#define TEN(n) ONE(n##0) ONE(n##1) ONE(n##2) ONE(n##3) ONE(n##4) ONE(n##5) ONE(n##6) ONE(n##7) ONE(n##8) ONE(n##9)
+#define MANY TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) TEN(6) TEN(7) TEN(8) TEN(9) TEN(10) TEN(11) TEN(12) TEN(13) TEN(14)
+#define ONE(n)                                                                      \
+  static void combine_##n(void* in, void* inout, int* length, MPI_Datatype* type) { \
+    combine(in, inout, *length, *type);                                             \
+  }
+MANY
+#undef ONE
+#define ONE(n) combine_##n,
+    static MPI_User_function* const functions[] = {MANY};
+enum { kFunctions = sizeof functions / sizeof *functions };
+
+static void use(MPI_Op op) {
+  int in[2] = {1, 2}, out[2] = {10, 20};
+  MPI_Reduce_local(in, out, 1, pair, op);
+  CHECK(out[0] == 11 && out[1] == 22);
+}
+
+static void forget_operations(int times) {
+  for (int i = 0; i < times; ++i) {
+    MPI_Op op;
+    MPI_Op_create(functions[0], 1, &op);
+    use(op);
+  }
+  CHECK(wrong_type == 0);
+}
+
+/* While a persistent collective could start at any time. */
+static void free_operations(void) {
+  for (int i = 0; i < kFunctions; ++i) {
+    MPI_Op op, same;
+    MPI_Op_create(functions[i], 1, &op);
+    MPI_Op_create(functions[i], 1, &same);
+    MPI_Op_free(&op);
+    use(same);
+    MPI_Op_free(&same);
+  }
+  CHECK(wrong_type == 0);
+}
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   const int n = supersteps(argc, argv);
@@ -96,6 +144,13 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   MPI_Comm own;
   MPI_Comm_dup(MPI_COMM_WORLD, &own);
+  MPI_Type_contiguous(2, MPI_INT, &pair);
+  MPI_Type_commit(&pair);
+  MPI_Op of_request;
+  MPI_Request persistent;
+  int in[2] = {1, 2}, out[2];
+  MPI_Op_create(functions[1], 1, &of_request);
+  MPI_Allreduce_init(in, out, 1, pair, of_request, own, MPI_INFO_NULL, &persistent);
   for (int s = 0; going_on(s, n); ++s) {
     const int times = s == 1 ? 100000 : 3; /* not in the first superstep: MPI itself allocates there */
     const long before = resident_kib();
@@ -103,9 +158,18 @@ int main(int argc, char** argv) {
     forget_groups(times);
     replace_handlers(times, MPI_COMM_SELF);
     CHECK(s == 0 || resident_kib() < before + 8 * 1024);
+    forget_operations(s == 1 ? 300 : 3);
+    free_operations();
     receive_later(s);
     keep_groups(s % 2 == 0 ? MPI_COMM_WORLD : own);
+    out[0] = out[1] = -1;
+    MPI_Start(&persistent);
+    MPI_Wait(&persistent, MPI_STATUS_IGNORE);
+    CHECK(out[0] == size && out[1] == 2 * size && wrong_type == 0);
   }
+  MPI_Request_free(&persistent);
+  MPI_Op_free(&of_request);
+  MPI_Type_free(&pair);
   MPI_Comm_free(&own);
   MPI_Finalize();
   printf("ok repeated\n");
