@@ -29,8 +29,9 @@ using namespace bsp::shim;  // NOLINT: this file speaks MPI
 namespace {
 
 pthread_t main_thread;
-bool by_session = false;   // MPI is open because the program has a session, not because it called MPI_Init
-std::mutex sessions_lock;  // threads may open and close sessions concurrently; one opens MPI, one closes it
+bool by_session = false;        // MPI is open because the program has a session, not because it called MPI_Init
+bool left_to_sessions = false;  // the program has called MPI_Finalize while it had a session
+std::mutex sessions_lock;       // threads may open and close sessions concurrently; one opens MPI, one closes it
 
 void describe_world() {
   real.Comm_size(world.real, &state.size);
@@ -144,19 +145,26 @@ int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
 }
 
 int MPI_Finalize(void) {
-  if (!state.initialized || state.finalized) return real.Finalize();  // lets MPI report the error
+  if (!state.initialized || state.finalized || left_to_sessions) return real.Finalize();  // lets MPI report the error
   if (!state.epochs) {
     delete_attributes(pre.comm_self);
     delete_attributes(pre.comm_world);
     state.finalized = true;
     return real.Finalize();
   }
+  std::lock_guard guard(sessions_lock);
+  if (live_objects.sessions > 0) {  // their objects remain valid (MPI 4.1, 11.3.1)
+    delete_attributes(pre.comm_self);
+    delete_attributes(pre.comm_world);
+    left_to_sessions = true;
+    return MPI_SUCCESS;
+  }
   finalize_epochs();
   return MPI_SUCCESS;
 }
 
 // A program may use only sessions. They find the job only while an epoch is open: the first session opens it, the
-// last one closes it.
+// last one closes it, also if the program has called MPI_Finalize before.
 int MPI_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session) {
   std::lock_guard guard(sessions_lock);
   if (!state.initialized && has_run_dir()) {
@@ -181,7 +189,7 @@ int MPI_Session_finalize(MPI_Session* session) {
     rc = real.Session_finalize(session);
     if (rc == MPI_SUCCESS) --live_objects.sessions;
   }
-  if (rc == MPI_SUCCESS && by_session && live_objects.sessions == 0) finalize_epochs();
+  if (rc == MPI_SUCCESS && (by_session || left_to_sessions) && live_objects.sessions == 0) finalize_epochs();
   return rc;
 }
 
@@ -191,7 +199,7 @@ int MPI_Initialized(int* flag) {
 }
 
 int MPI_Finalized(int* flag) {
-  *flag = state.finalized && !by_session ? 1 : 0;
+  *flag = (state.finalized || left_to_sessions) && !by_session ? 1 : 0;
   return MPI_SUCCESS;
 }
 

@@ -28,6 +28,12 @@ TEST(Endings, ProgramContinuesAfterFinalize) {
   job.expect_ok();
 }
 
+TEST(Endings, SessionOutlivesFinalize) {
+  Job job({.ranks = 3, .program = "shim_lifecycle", .arguments = {"100", "session"}, .environment = {}});
+  one_turn(job);
+  job.expect_ok();
+}
+
 TEST(Endings, ProgramExitsWithoutFinalize) {
   Job job({.ranks = 2, .program = "shim_lifecycle", .arguments = {"100", "exit"}, .environment = {}});
   one_turn(job);

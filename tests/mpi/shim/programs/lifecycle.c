@@ -1,6 +1,54 @@
 /* lifecycle SUPERSTEPS END [CODE]: what a program may call before MPI_Init and after MPI_Finalize, and how it ends:
- * "finalize" and continue, "abort" with CODE, "fatal" error, "exit" without MPI_Finalize. */
+ * "finalize" and continue, "session" that is open beyond MPI_Finalize, "abort" with CODE, "fatal" error, "exit" without
+ * MPI_Finalize. */
 #include "check.h"
+
+static int deleted = 0;
+static int on_deletion(MPI_Comm comm, int key, void* value, void* extra) {
+  (void)comm, (void)key, (void)value, (void)extra;
+  ++deleted;
+  return MPI_SUCCESS;
+}
+
+/* A session's objects are valid until it ends, whether or not MPI_Finalize has been called. */
+static int outlive_finalize(int size) {
+  MPI_Session sessions[2];
+  MPI_Group group;
+  MPI_Comm comm, alone;
+  MPI_Datatype pair;
+  MPI_File file;
+  int rank, right, left, finalized = -1, key, sum = 0, one = 1;
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_deletion, &key, NULL);
+  MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL);
+  for (int i = 0; i < 2; ++i) MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &sessions[i]);
+  MPI_Group_from_session_pset(sessions[0], "mpi://WORLD", &group);
+  MPI_Comm_create_from_group(group, "lifecycle.c", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comm);
+  MPI_Group_free(&group);
+  MPI_Comm_rank(comm, &rank);
+  right = (rank + 1) % size, left = (rank + size - 1) % size;
+  MPI_Type_contiguous(2, MPI_INT, &pair);
+  MPI_Type_commit(&pair);
+  char path[64];
+  snprintf(path, sizeof path, "/tmp/bsp-shim-lifecycle-%d", (int)getpid());
+  MPI_Comm_split(comm, rank, 0, &alone);
+  MPI_File_open(alone, path, MPI_MODE_RDWR | MPI_MODE_CREATE | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &file);
+  MPI_Finalize();
+  MPI_Finalized(&finalized);
+  if (!finalized || deleted != 1) return 8;
+  MPI_Session_finalize(&sessions[1]);
+  MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm);
+  int out[2] = {rank, 5}, in[2] = {-1, -1};
+  MPI_Sendrecv(out, 1, pair, right, 1, in, 1, pair, left, 1, comm, MPI_STATUS_IGNORE);
+  if (sum != size || in[0] != left || in[1] != 5) return 9;
+  if (MPI_File_write_at(file, 0, out, 1, pair, MPI_STATUS_IGNORE) != MPI_SUCCESS) return 10;
+  MPI_File_close(&file);
+  MPI_Type_free(&pair);
+  MPI_Comm_free(&alone);
+  MPI_Comm_free(&comm);
+  MPI_Session_finalize(&sessions[0]);
+  MPI_Finalized(&finalized);
+  return finalized ? 0 : 11;
+}
 
 int main(int argc, char** argv) {
   const char* end = argc > 2 ? argv[2] : "finalize";
@@ -53,7 +101,12 @@ int main(int argc, char** argv) {
     printf("ok lifecycle exit\n");
     exit(0);
   }
-  MPI_Finalize();
+  if (!strcmp(end, "session")) {
+    const int wrong = outlive_finalize(size);
+    if (wrong != 0) return wrong;
+  } else {
+    MPI_Finalize();
+  }
   MPI_Finalized(&finalized);
   MPI_Initialized(&initialized);
   if (!finalized || !initialized || MPI_Wtime() < start) return 6;
