@@ -90,6 +90,31 @@ Result<std::string> find_command(const std::string& command, std::string_view pa
               "command not found in the image: " + command + (has_slash ? "" : " (PATH is " + std::string(path) + ")"));
 }
 
+std::vector<std::string> program_environment(const char* const* environment, const std::string& shim,
+                                             const User& user) {
+  constexpr std::string_view kPreload = "LD_PRELOAD=";
+  std::vector<std::string> env;
+  std::string preload;
+  bool has_home = false;
+  for (const char* const* at = environment; *at != nullptr; ++at) {
+    const std::string_view entry = *at;
+    if (entry.starts_with(kPreload)) {
+      preload = entry.substr(kPreload.size());
+      continue;
+    }
+    // The container runs as root, so the engine has set root's home.
+    if (entry.starts_with("HOME=")) {
+      if (user.uid != 0 && entry == "HOME=/root") continue;
+      has_home = true;
+    }
+    env.emplace_back(entry);
+  }
+  if (!shim.empty()) preload += (preload.empty() ? "" : ":") + shim;
+  if (!preload.empty()) env.push_back(std::string(kPreload) + preload);
+  if (!has_home) env.push_back("HOME=" + (user.home.empty() ? std::string("/") : user.home));
+  return env;
+}
+
 Result<void> check_preloadable(const std::string& file) {
   std::string at = file;
   for (int depth = 0; depth < 4; ++depth) {

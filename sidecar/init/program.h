@@ -1,5 +1,5 @@
-// Finds the file of the user's command and checks that libbspmpi.so can be preloaded into it. Checked before exec,
-// because the loader's own message about a static or foreign binary doesn't help.
+// Finds the file of the user's command, checks that libbspmpi.so can be preloaded into it, and makes the environment in
+// which it is. Checked before exec, because the loader's own message about a static or foreign binary doesn't help.
 #pragma once
 
 #include <span>
@@ -23,5 +23,10 @@ Result<std::string> find_command(const std::string& command, std::string_view pa
 // kInvalid if the file, or the interpreter of a #! script, is a statically linked ELF, is built for another
 // architecture, or is not a program. A file that can't be read passes: exec will report it.
 Result<void> check_preloadable(const std::string& file);
+
+// The program's environment: bsp-init's own, `environment`, with the shim preloaded ("": none) and the program user's
+// HOME. The user's own libraries come first, as they would come before MPI: an MPI tool then calls the shim, where the
+// shim would call none of it, and a sanitizer's runtime must be the first library.
+std::vector<std::string> program_environment(const char* const* environment, const std::string& shim, const User& user);
 
 }  // namespace bsp::init

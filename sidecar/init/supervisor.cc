@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <format>
 #include <string>
 
@@ -45,30 +44,6 @@ constexpr std::chrono::seconds kByeLimitAlone{1};  // without a connected sideca
 constexpr std::chrono::seconds kWarmUpAfter{5};
 constexpr const char* kMemoryLimit =
     "the memory limit of its container was reached; raise resources.limits.memory in spec.template";
-
-// The program's environment: bsp-init's own, with the shim preloaded and the program user's HOME.
-std::vector<std::string> program_environment(const std::string& shim, const User& user) {
-  std::vector<std::string> env;
-  std::string preload = shim;
-  bool has_home = false;
-  for (char** at = environ; *at != nullptr; ++at) {
-    const std::string_view entry = *at;
-    if (entry.starts_with("LD_PRELOAD=")) {
-      const std::string_view own = entry.substr(std::strlen("LD_PRELOAD="));
-      if (!own.empty()) preload += (preload.empty() ? "" : ":") + std::string(own);
-      continue;
-    }
-    // The container runs as root, so the engine has set root's home.
-    if (entry.starts_with("HOME=")) {
-      if (user.uid != 0 && entry == "HOME=/root") continue;
-      has_home = true;
-    }
-    env.emplace_back(entry);
-  }
-  if (!preload.empty()) env.push_back("LD_PRELOAD=" + preload);
-  if (!has_home) env.push_back("HOME=" + (user.home.empty() ? std::string("/") : user.home));
-  return env;
-}
 
 // Why the shim refused the program; "": it didn't. The program can write there too, so nothing of it is trusted.
 std::string refusal_in(const std::string& run_dir, const User& user) {
@@ -154,7 +129,7 @@ Result<void> Supervisor::start_program() {
   Spawn what;
   what.argv = options_.command;
   what.argv.front() = file;
-  what.env = program_environment(shim, user_);
+  what.env = program_environment(environ, shim, user_);
   what.user = user_;
   what.descriptors = {null.get(), out_.write_end(), err_.write_end()};
   what.own_session = true;

@@ -66,7 +66,10 @@ set_target_properties(shim_other_mpi_library PROPERTIES LIBRARY_OUTPUT_NAME mpi 
                       LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/other_mpi)
 add_executable(shim_other_mpi shim/refused/other_mpi.c)
 target_link_libraries(shim_other_mpi PRIVATE shim_other_mpi_library)
-list(APPEND shim_program_targets shim_mpif shim_other_mpi)
+# A tool that a user preloads beside the shim.
+add_library(shim_tool SHARED shim/tool/tool.c)
+target_link_libraries(shim_tool PRIVATE MPI::MPI_C)
+list(APPEND shim_program_targets shim_mpif shim_other_mpi shim_tool)
 
 bsp_test(shim_test SOURCES shim/shim_test.cc shim/endings_test.cc shim/files_test.cc shim/first_messages_test.cc
                   shim/timers_test.cc shim/job.cc epochs/cluster.cc ../integration/relay/fake_init.cc

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <format>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -304,6 +305,26 @@ TEST_P(EveryProcedure, Exists) {
 
 INSTANTIATE_TEST_SUITE_P(Shim, EveryProcedure, testing::Values("ompio", "romio341"),
                          [](const auto& tested) { return std::string(tested.param); });
+
+// bsp-init preloads the user's libraries before the shim, so a tool finds the shim where it expects MPI.
+TEST(Shim, PreloadedToolSeesEveryCall) {
+  Job job({.ranks = 2,
+           .program = "shim_tooled",
+           .arguments = {kMany},
+           .environment = {},
+           .preload = BSP_BINARY_DIR "/bin/libshim_tool.so:" BSP_BINARY_DIR "/bin/libbspmpi.so"});
+  go_through(job, 3);
+  job.programs[0].signal(SIGUSR1);
+  for (std::uint32_t r : {0u, 1u}) {
+    EXPECT_EQ(job.wait(r), 0) << job.stderr_of(r);
+    const std::string line = job.last_line(r);
+    ASSERT_TRUE(line.starts_with("ok tooled ")) << line;
+    const std::string seen =
+        std::format("tool: rank {} saw MPI_Init 1, MPI_Barrier {}, MPI_Get_version 1, MPI_Comm_dup 1\n", r,
+                    line.substr(std::string_view("ok tooled ").size()));
+    EXPECT_TRUE(job.stderr_of(r).contains(seen)) << seen << job.stderr_of(r);
+  }
+}
 
 TEST(Shim, ReportsTheMostCalledCollective) {
   Job job({.ranks = 2, .program = "shim_allreduce", .arguments = {"300"}, .environment = {}});

@@ -301,6 +301,21 @@ TEST_F(CarryFiles, CommandsAsAShellFindsThem) {
   EXPECT_TRUE(check_preloadable(dir_ + "/bin/tool"));
 }
 
+TEST(ProgramEnvironment, UsersLibrariesComeBeforeTheShim) {
+  const User user{.uid = 1000, .gid = 100, .home = "/home/user"};
+  const std::string shim = "/bsp/libbspmpi.so";
+  const char* const plain[] = {"A=b", "HOME=/root", nullptr};
+  EXPECT_THAT(program_environment(plain, shim, user),
+              ElementsAre("A=b", "LD_PRELOAD=/bsp/libbspmpi.so", "HOME=/home/user"));
+  EXPECT_THAT(program_environment(plain, "", user), ElementsAre("A=b", "HOME=/home/user"));
+  const char* const with_tool[] = {"HOME=/data", "LD_PRELOAD=libtool.so libasan.so", nullptr};
+  EXPECT_THAT(program_environment(with_tool, shim, user),
+              ElementsAre("HOME=/data", "LD_PRELOAD=libtool.so libasan.so:/bsp/libbspmpi.so"));
+  EXPECT_THAT(program_environment(with_tool, "", user), ElementsAre("HOME=/data", "LD_PRELOAD=libtool.so libasan.so"));
+  const char* const empty[] = {"LD_PRELOAD=", nullptr};
+  EXPECT_THAT(program_environment(empty, shim, user), ElementsAre("LD_PRELOAD=/bsp/libbspmpi.so", "HOME=/home/user"));
+}
+
 TEST_F(CarryFiles, ProgramThatCantBePreloadedIsReported) {
   EXPECT_TRUE(check_preloadable("/bin/sh"));
   std::ofstream(dir_ + "/text") << "hello";
