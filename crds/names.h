@@ -36,6 +36,10 @@ inline constexpr std::array<std::string_view, 5> kPoolLabels{
     "cloud.google.com/gke-nodepool", "eks.amazonaws.com/nodegroup", "kubernetes.azure.com/agentpool",
     "karpenter.sh/nodepool", "kops.k8s.io/instancegroup"};
 
+// Labels that each kubelet gives its node, and the only values for which the runtime is built.
+inline constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kPlatformLabels{
+    {{"kubernetes.io/arch", "amd64"}, {"kubernetes.io/os", "linux"}}};
+
 // On containers that the local node made (podman ps --filter label=…), never on API objects.
 inline constexpr std::string_view kLabelPod = "migbsp.io/pod";         // the Pod's name
 inline constexpr std::string_view kLabelPodUid = "migbsp.io/pod-uid";  // the Pod's uid

@@ -11,7 +11,8 @@ kind: Node
 metadata:
   name: fake-$1
   annotations: {kwok.x-k8s.io/node: fake, node.alpha.kubernetes.io/ttl: "0"}
-  labels: {migbsp.io/set: fake-$(($1 % 3)), kubernetes.io/hostname: fake-$1, kwok.x-k8s.io/node: fake}
+  labels: {migbsp.io/set: fake-$(($1 % 3)), kubernetes.io/hostname: fake-$1, kwok.x-k8s.io/node: fake,
+    kubernetes.io/arch: amd64, kubernetes.io/os: linux}
 spec:
   taints: [{key: kwok.x-k8s.io/node, value: fake, effect: NoSchedule}]
 status:

@@ -214,7 +214,7 @@ class Life(InANamespace):
                 self.assertLessEqual(template["metadata"]["labels"].items(), meta["labels"].items())
                 self.assertEqual(meta["annotations"]["example.com/note"], "kept")
                 self.assertEqual(meta["ownerReferences"][0]["kind"], "BSPJob")
-                self.assertEqual((spec["serviceAccountName"], spec["nodeSelector"]), ("worker", {"kubernetes.io/os": "linux"}))
+                self.assertEqual((spec["serviceAccountName"], spec["nodeSelector"]), ("worker", {"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}))
                 self.assertIn(template["spec"]["tolerations"][0], spec["tolerations"])
                 self.assertEqual(len(spec["topologySpreadConstraints"]), 1)
                 self.assertEqual([c["name"] for c in spec["initContainers"]], ["sidecar", "prepare", "beside"])

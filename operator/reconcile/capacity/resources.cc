@@ -8,6 +8,7 @@
 #include "base/json/fields.h"
 #include "crds/meta.h"
 #include "crds/names.h"
+#include "operator/reconcile/capacity/node_affinity.h"
 
 namespace bsp::reconcile {
 namespace {
@@ -128,9 +129,12 @@ bool is_ready(const json& node) {
 }
 
 json asked_of_nodes(const json& pod_template) {
+  const json& spec = part_at(pod_template, "spec");
   json asked = json::object();
   for (const char* name : {"nodeSelector", "tolerations"})
-    if (const json& value = part_at(part_at(pod_template, "spec"), name); !value.is_null()) asked["spec"][name] = value;
+    if (const json& value = part_at(spec, name); !value.is_null()) asked["spec"][name] = value;
+  if (const json& terms = required_terms(spec); !terms.is_null())
+    asked["spec"]["affinity"]["nodeAffinity"][kRequiredAffinity]["nodeSelectorTerms"] = terms;
   return asked;
 }
 
@@ -144,10 +148,13 @@ bool takes_pods_of(const json& node, const json& pod_template) {
     if (std::none_of(tolerations.begin(), tolerations.end(), [&](const json& t) { return tolerates(t, taint); }))
       return false;
   }
+  const json& labels = part_at(part_at(node, "metadata"), "labels");
+  for (const auto& [label, value] : names::kPlatformLabels)
+    if (const std::string is = text_at(labels, label); !is.empty() && is != value) return false;
   if (const json& selector = part_at(pod, "nodeSelector"); selector.is_object())
     for (const auto& [label, value] : selector.items())
-      if (part_at(part_at(part_at(node, "metadata"), "labels"), label.c_str()) != value) return false;
-  return true;
+      if (part_at(labels, label) != value) return false;
+  return admits(required_terms(pod), node);
 }
 
 std::string set_label(const std::string& wanted, const std::string& kept, const std::vector<json>& nodes) {

@@ -55,7 +55,9 @@ std::string leaving(const nlohmann::json& node);
 bool is_ready(const nlohmann::json& node);
 // Of a template, all that takes_pods_of() reads.
 nlohmann::json asked_of_nodes(const nlohmann::json& pod_template);
-// Ready, not cordoned, without a taint that the template's pods do not tolerate, and not excluded by its nodeSelector.
+// Ready, not cordoned, without a taint that the template's pods do not tolerate, and not excluded by its nodeSelector, by
+// the node affinity that it requires or by a platform that isn't the runtime's. A Node without a platform's label has been
+// made by no kubelet, and says nothing about it.
 bool takes_pods_of(const nlohmann::json& node, const nlohmann::json& pod_template);
 
 }  // namespace bsp::reconcile

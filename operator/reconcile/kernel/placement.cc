@@ -4,6 +4,7 @@
 
 #include "base/json/fields.h"
 #include "crds/bspjob.h"
+#include "operator/reconcile/capacity/node_affinity.h"
 #include "operator/reconcile/kernel/json_child.h"
 #include "operator/reconcile/kernel/pods.h"
 
@@ -16,14 +17,21 @@ using nlohmann::json;
 // and has to stay so.
 void require(json& spec, const char* list, const json& requirement) {
   json& affinity = child(child(spec, "affinity", json::value_t::object), "nodeAffinity", json::value_t::object);
-  json& terms = child(child(affinity, "requiredDuringSchedulingIgnoredDuringExecution", json::value_t::object),
-                      "nodeSelectorTerms", json::value_t::array);
+  json& terms =
+      child(child(affinity, kRequiredAffinity, json::value_t::object), "nodeSelectorTerms", json::value_t::array);
   if (terms.empty()) {
     terms.push_back({{list, json::array({requirement})}});
     return;
   }
   for (json& term : terms)
-    if (term.is_object() && !term.empty()) child(term, list, json::value_t::array).push_back(requirement);
+    if (has_requirements(term)) child(term, list, json::value_t::array).push_back(requirement);
+}
+
+// A template that names another platform keeps it, and no node fits.
+void require_platform(json& spec) {
+  json& selector = child(spec, "nodeSelector", json::value_t::object);
+  for (const auto& [label, value] : names::kPlatformLabels)
+    if (!selector.contains(label)) selector[std::string(label)] = value;
 }
 
 bool flag(const json& spec, const char* name) { return flag_at(spec, name, false); }
@@ -39,6 +47,7 @@ void place_pod(json& spec, const crds::BspJob& job, const PodRequest& request, c
     return;
   }
   spec.erase("nodeName");  // it would bypass the scheduler, and with it quotas, taints and capacity
+  require_platform(spec);
   if (!request.set.empty())
     require(spec, "matchExpressions",
             {{"key", job.spec.sets.label}, {"operator", "In"}, {"values", json::array({request.set})}});

@@ -34,6 +34,11 @@ json terms_of(const json& spec) {
   return spec.at(
       "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms"_json_pointer);
 }
+json required(json terms) {  // a PodSpec with that node affinity
+  return {{"affinity",
+           {{"nodeAffinity",
+             {{"requiredDuringSchedulingIgnoredDuringExecution", {{"nodeSelectorTerms", std::move(terms)}}}}}}}};
+}
 const json kInFast = {{"key", "pool"}, {"operator", "In"}, {"values", {"fast"}}};
 
 // Short enough for a hung loop, long enough for a slow node; liveness_probe() gives the reasons.
@@ -141,6 +146,19 @@ TEST(PlacePod, NarrowsEachTermOfTheUsersAffinity) {
   EXPECT_EQ(terms[1]["matchFields"], json::array({by_name}));
   EXPECT_EQ(terms[1]["matchExpressions"], json::array({kInFast}));
   EXPECT_EQ(terms[2], json::object()) << "an empty term matches nothing, and must not begin to match";
+}
+
+// The runtime is built for these alone.
+TEST(PlacePod, RequiresLinuxOnX86) {
+  const json platform = {{"kubernetes.io/arch", "amd64"}, {"kubernetes.io/os", "linux"}};
+  EXPECT_EQ(placed(json::object(), to_fast(), {.scheduled = true})["nodeSelector"], platform);
+  json with_zone = platform;
+  with_zone["zone"] = "a";
+  EXPECT_EQ(placed({{"nodeSelector", {{"zone", "a"}}}}, to_fast(), {.scheduled = true})["nodeSelector"], with_zone);
+  const json theirs = {{"nodeSelector", {{"kubernetes.io/arch", "arm64"}}}};
+  EXPECT_EQ(placed(theirs, to_fast(), {.scheduled = true})["nodeSelector"]["kubernetes.io/arch"], "arm64")
+      << "no node fits, rather than one that the user has excluded";
+  EXPECT_FALSE(placed(json::object(), to_fast(), {}).contains("nodeSelector"));
 }
 
 TEST(PlacePod, UsesAUserNamespaceUnlessTheTemplateSaysOtherwise) {
@@ -304,6 +322,82 @@ TEST(Capacity, NodesThatTakeNoPodsOfATemplate) {
   const json selects = {{"spec", {{"nodeSelector", {{"zone", "a"}}}}}};
   EXPECT_FALSE(takes_pods_of(json::object(), selects));
   EXPECT_TRUE(takes_pods_of({{"metadata", {{"labels", {{"zone", "a"}}}}}}, selects));
+}
+
+json node_with(json labels) { return {{"metadata", {{"name", "n1"}, {"labels", std::move(labels)}}}}; }
+
+TEST(Capacity, NodesOfAnotherArchitectureOrSystemTakeNoRank) {
+  const json plain = {{"spec", json::object()}};
+  const auto takes = [&](json labels) { return takes_pods_of(node_with(std::move(labels)), plain); };
+  EXPECT_TRUE(takes({{"kubernetes.io/arch", "amd64"}, {"kubernetes.io/os", "linux"}}));
+  EXPECT_FALSE(takes({{"kubernetes.io/arch", "arm64"}, {"kubernetes.io/os", "linux"}}));
+  EXPECT_FALSE(takes({{"kubernetes.io/arch", "amd64"}, {"kubernetes.io/os", "windows"}}));
+  EXPECT_TRUE(takes({{"zone", "a"}})) << "each kubelet sets both, so this one says nothing";
+  EXPECT_TRUE(takes({{"kubernetes.io/arch", 5}}));
+}
+
+TEST(Capacity, NodesThatTheTemplatesAffinityAdmits) {
+  const json node = node_with({{"zone", "a"}, {"cores", "8"}, {"odd", "8x"}});
+  const auto takes = [&](json terms) { return takes_pods_of(node, asked_of_nodes({{"spec", required(terms)}})); };
+  const auto by_label = [](const char* key, const char* op, json values) -> json {
+    return {{"matchExpressions", json::array({{{"key", key}, {"operator", op}, {"values", std::move(values)}}})}};
+  };
+  const auto admits = [&](const char* key, const char* op, json values) {
+    return takes(json::array({by_label(key, op, std::move(values))}));
+  };
+  const json none = json::array();
+  EXPECT_TRUE(admits("zone", "In", {"b", "a"}));
+  EXPECT_FALSE(admits("zone", "In", {"b"}));
+  EXPECT_FALSE(admits("disk", "In", {"b"}));
+  EXPECT_TRUE(admits("zone", "NotIn", {"b"}));
+  EXPECT_FALSE(admits("zone", "NotIn", {"b", "a"}));
+  EXPECT_TRUE(admits("disk", "NotIn", {"b"})) << "a node without the label isn't in";
+  EXPECT_TRUE(admits("zone", "Exists", none) && admits("zone", "Exists", nullptr));
+  EXPECT_FALSE(admits("disk", "Exists", none));
+  EXPECT_TRUE(admits("disk", "DoesNotExist", none));
+  EXPECT_FALSE(admits("zone", "DoesNotExist", none));
+  EXPECT_TRUE(admits("cores", "Gt", {"7"}) && admits("cores", "Lt", {"9"}));
+  EXPECT_FALSE(admits("cores", "Gt", {"8"}) || admits("cores", "Lt", {"8"}) || admits("disk", "Gt", {"0"}));
+  EXPECT_FALSE(admits("odd", "Gt", {"7"}) || admits("cores", "Gt", {"7x"}) || admits("cores", "Gt", {"1", "2"}) ||
+               admits("cores", "Lt", {"99999999999999999999"}));
+  const auto by_name = [](const char* op, json values) -> json {
+    return {
+        {"matchFields", json::array({{{"key", "metadata.name"}, {"operator", op}, {"values", std::move(values)}}})}};
+  };
+  EXPECT_TRUE(takes(json::array({by_name("In", {"n1"})})) && takes(json::array({by_name("NotIn", {"n2"})})));
+  EXPECT_FALSE(takes(json::array({by_name("In", {"n2"})})) || takes(json::array({by_name("NotIn", {"n1"})})));
+  EXPECT_FALSE(takes(json::array({by_name("In", {"n1", "n2"})}))) << "the API server admits one value alone";
+  EXPECT_FALSE(takes(json::array({by_name("Exists", none)})));
+  json both = by_label("zone", "In", {"a"});
+  both.update(by_name("In", {"n2"}));
+  EXPECT_FALSE(takes(json::array({both}))) << "both have to hold";
+  EXPECT_TRUE(takes(json::array({both, by_label("zone", "In", {"a"})}))) << "terms are alternatives";
+  for (const json& empty : {json::object(), json{{"matchExpressions", none}}}) {
+    EXPECT_FALSE(takes(json::array({empty})));
+    EXPECT_TRUE(takes(json::array({empty, by_label("zone", "Exists", none)})));
+  }
+  EXPECT_TRUE(takes(none)) << "the Set's requirement becomes the only one";
+}
+
+TEST(Capacity, AnAffinityThatMakesNoSenseAdmitsNoNode) {
+  const json node = node_with({{"zone", "a"}});
+  const json good = {{"key", "zone"}, {"operator", "In"}, {"values", {"a"}}};
+  const json wrong[] = {nullptr, "zone", 5, true, json::array({1}), {{"x", 1}}, "Near", json::array()};
+  for (const char* part : {"key", "operator", "values"})
+    for (const json& value : wrong) {
+      json requirement = good;
+      requirement[part] = value;
+      const json term = {{"matchExpressions", json::array({requirement})}};
+      EXPECT_EQ(takes_pods_of(node, {{"spec", required(json::array({term}))}}),
+                value == "zone" && part == std::string("key"))
+          << term;
+      const json field = {{"matchFields", json::array({requirement})}};
+      EXPECT_FALSE(takes_pods_of(node, {{"spec", required(json::array({field}))}})) << field;
+    }
+  for (const char* list : {"matchExpressions", "matchFields"})
+    for (const json& value : wrong)
+      EXPECT_FALSE(takes_pods_of(node, {{"spec", required(json::array({{{list, value}}}))}}));
+  for (const json& term : wrong) EXPECT_FALSE(takes_pods_of(node, {{"spec", required(json::array({term}))}})) << term;
 }
 
 // --- What the kernel makes of it ------------------------------------------------------------------------------------

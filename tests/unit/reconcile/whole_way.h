@@ -22,7 +22,7 @@ using nlohmann::json;
 inline json a_node() {
   return json::parse(
       R"({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "uid": "u", "resourceVersion": "7",
-      "labels": {"migbsp.io/set": "fast", "disk": "ssd"}, "annotations": {"migbsp.io/speed": "0.5"}},
+      "labels": {"migbsp.io/set": "fast", "disk": "ssd", "kubernetes.io/arch": "amd64"}, "annotations": {"migbsp.io/speed": "0.5"}},
     "spec": {"unschedulable": false, "taints": [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]},
     "status": {"allocatable": {"cpu": "3920m", "memory": 12582912, "pods": "110"},
       "conditions": [{"type": "Ready", "status": "True"}, {"type": "DiskPressure", "status": "False"}]}})");
