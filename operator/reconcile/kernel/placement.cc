@@ -54,6 +54,9 @@ void place_pod(json& spec, const crds::BspJob& job, const PodRequest& request, c
   if (request.pinned && !request.node.empty())
     require(spec, "matchFields",
             {{"key", "metadata.name"}, {"operator", "In"}, {"values", json::array({request.node})}});
+  if (!request.not_on.empty())
+    require(spec, "matchFields",
+            {{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", json::array({request.not_on})}});
   // With 0 the API server would drop the object while the kubelet is still ending the containers, and another copy of
   // the rank might be started beside one that runs. (Our own node drops it only when they are gone.)
   if (grace == 0) grace = 1;

@@ -24,8 +24,9 @@ struct PodRequest {
   std::uint32_t generation = 0;
   std::uint32_t attempt = 0;
   std::string set = {};
-  std::string node = {};  // as planned
-  bool pinned = false;    // a person named that node
+  std::string node = {};    // as planned
+  bool pinned = false;      // a person named that node
+  std::string not_on = {};  // the node that the rank leaves for another one of the same Set; "": any will do
   bool target = false;
   std::string migration = {};  // of a target
   std::string pod_group = {};  // "": none (gang.h)

@@ -96,6 +96,14 @@ bool wants_its_node(const std::string& migration, const Observed& o) {
   });
 }
 
+// With room for another pod it is a node of the target's Set like any other, cordoned or not if the template tolerates
+// that. Between Sets the Set keeps the target off; not all autoscalers understand a node's name in an affinity.
+std::string node_to_leave(const migrate::Move& move, const Observed& o) {
+  if (move.source_set != move.target_set) return "";
+  const auto source = o.pods.find(move.source_pod);
+  return source != o.pods.end() && !source->second.node.empty() ? source->second.node : move.source_node;
+}
+
 std::string group_of_target(const migrate::Move& move, const Observed& o) {
   const auto source = o.pods.find(move.source_pod);
   const bool joins = starts_by_scheduler(o) && targets_join_group(o.job);
@@ -112,12 +120,14 @@ void add_actions(const migrate::Wave& wave, const std::vector<migrate::Action>& 
         if (!migration_of(move, o)) break;  // it is being written; see deleted_of()
         if (o.being_made.contains(action.pod)) break;
         const std::uint32_t generation = o.job.status.ranks[move.rank].generation - 1;
+        const bool pinned = wants_its_node(move.migration, o);
         work.create_pods.push_back({.rank = move.rank,
                                     .generation = generation,
                                     .attempt = o.job.status.attempt,
                                     .set = o.job.status.epoch->sets[move.target_set],
                                     .node = move.target_node,
-                                    .pinned = wants_its_node(move.migration, o),
+                                    .pinned = pinned,
+                                    .not_on = pinned ? "" : node_to_leave(move, o),
                                     .target = true,
                                     .migration = move.migration,
                                     .pod_group = group_of_target(move, o)});

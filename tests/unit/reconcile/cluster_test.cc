@@ -148,6 +148,34 @@ TEST(PlacePod, NarrowsEachTermOfTheUsersAffinity) {
   EXPECT_EQ(terms[2], json::object()) << "an empty term matches nothing, and must not begin to match";
 }
 
+TEST(PlacePod, KeepsATermThatMatchesNothingFromMatching) {
+  for (const json& term : {json::object(), json{{"matchExpressions", json::array()}},
+                           json{{"matchFields", json::array()}, {"matchExpressions", json::array()}}}) {
+    PodRequest request = to_fast();
+    request.not_on = "fast-0";
+    EXPECT_EQ(terms_of(placed(required(json::array({term})), request, {.scheduled = true})), json::array({term}));
+  }
+}
+
+// The scheduler would be free to choose the node again that the rank is to leave.
+TEST(PlacePod, KeepsATargetOffTheNodeThatItsRankLeaves) {
+  PodRequest request = to_fast();
+  request.not_on = "fast-0";
+  const json other = {{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", {"fast-0"}}};
+  const json term = {{"matchExpressions", json::array({kInFast})}, {"matchFields", json::array({other})}};
+  EXPECT_EQ(terms_of(placed(json::object(), request, {.scheduled = true})), json::array({term}));
+  const json by_name = {{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", {"bad"}}};
+  const json gpu = {{"key", "gpu"}, {"operator", "Exists"}};
+  const json terms = terms_of(placed(
+      required(json::array({{{"matchExpressions", json::array({gpu})}}, {{"matchFields", json::array({by_name})}}})),
+      request, {.scheduled = true}));
+  ASSERT_EQ(terms.size(), 2u);
+  EXPECT_EQ(terms[0]["matchExpressions"], json::array({gpu, kInFast}));
+  EXPECT_EQ(terms[0]["matchFields"], json::array({other})) << "terms are alternatives, so each needs it";
+  EXPECT_EQ(terms[1]["matchFields"], json::array({by_name, other}));
+  EXPECT_FALSE(placed(json::object(), request, {}).contains("affinity")) << "no scheduler chooses";
+}
+
 // The runtime is built for these alone.
 TEST(PlacePod, RequiresLinuxOnX86) {
   const json platform = {{"kubernetes.io/arch", "amd64"}, {"kubernetes.io/os", "linux"}};

@@ -82,6 +82,25 @@ TEST(Drain, AnAnnotationOnAPodMovesItsRank) {
   }
 }
 
+// Its node has room for another pod, and the scheduler is free to choose within what the pod asks for.
+TEST(Drain, ARankThatLeavesItsNodeNeverLandsOnItAgain) {
+  const auto by_annotation = [](World& w) { annotate(w, 0, "*"); };
+  const auto by_drain = [](World& w) { w.cordon("slow-0"); };
+  const auto by_plan = [](World& w) { w.decide({{.migration = "", .rank = 0, .set = "slow", .node = "slow-1"}}); };
+  const auto by_node = [](World& w) { w.migrate_by_hand("m", 0, "slow", "slow-1"); };
+  using Leave = std::function<void(World&)>;
+  for (const Leave& leave : {Leave(by_annotation), Leave(by_drain), Leave(by_plan), Leave(by_node)}) {
+    World w({.ranks = 1, .slow = 2, .fast = 0, .slots = 2});
+    w.job.spec.sets.names = {"slow"};
+    w.scheduled = true;
+    ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+    ASSERT_EQ(w.job.status.ranks[0].node, "slow-0");
+    leave(w);
+    ASSERT_TRUE(w.run_until([&] { return w.job.status.migrations.succeeded == 1; })) << w.trace;
+    EXPECT_EQ(w.job.status.ranks[0].node, "slow-1");
+  }
+}
+
 TEST(Drain, ARankThatIsAskedToLeaveItsNodeGoesAsSoonAsASlotIsFree) {
   FullPool w;
   annotate(w, 1, "*");

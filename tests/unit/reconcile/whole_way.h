@@ -136,6 +136,7 @@ inline std::string use_job(json manifest) {
                                  .set = "fast",
                                  .node = "n1",
                                  .pinned = true,
+                                 .not_on = "n2",
                                  .target = target,
                                  .migration = "m"},
                                 {.entrypoint = {"/entry"}, .command = {"x"}, .user = ""},

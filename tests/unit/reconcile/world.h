@@ -144,10 +144,14 @@ class World : public simulated::Cluster {
   PodGroupFacts pod_group;                 // what the operator knows
   std::optional<Error> no_pod_groups;      // why none can be created
   bool no_room = false;                    // pods that are created find no node until place_pods()
-  bool removed = false;                    // the job object is gone
-  int conflicts = 0;                       // so many of the next writes of the status fail
-  int die_after_stores = -1;               // the operator dies right after so many more writes
-  int slow_start = 1;                      // ticks until a new pod is up
+  // Pods go where kube-scheduler would put them: to the first node with room that their own spec admits. They tolerate
+  // every taint, so it may be a cordoned one.
+  bool scheduled = false;
+  std::function<bool(const PodRequest&)> finds_no_node = {};  // of these, none; not set: each does
+  bool removed = false;                                       // the job object is gone
+  int conflicts = 0;                                          // so many of the next writes of the status fail
+  int die_after_stores = -1;                                  // the operator dies right after so many more writes
+  int slow_start = 1;                                         // ticks until a new pod is up
   migrate::Limits limits;
   JobLimits job_limits;
   std::string shown_logs_of;
@@ -174,6 +178,7 @@ class World : public simulated::Cluster {
   [[nodiscard]] std::string key() const { return "default/" + job.metadata.name; }
   bool reserve(const StatusChange& change);
   [[nodiscard]] StartQueue queue() const;
+  [[nodiscard]] std::string node_for(const nlohmann::json& pod) const;  // "": none
   void write(crds::RankMigration migration);
   void check_invariants();
   nlohmann::json pod_object(const Pod& pod) const;

@@ -137,6 +137,16 @@ StartQueue World::queue() const {
   return queue;
 }
 
+std::string World::node_for(const json& pod) const {
+  for (const auto& node : nodes) {
+    const auto here = std::ranges::count_if(pods, [&](const auto& entry) { return entry.second.node == node.name; });
+    json object = {{"metadata", {{"name", node.name}, {"labels", {{job.spec.sets.label, node.set}}}}}};
+    for (const auto& [label, value] : names::kPlatformLabels) object["metadata"]["labels"][std::string(label)] = value;
+    if (static_cast<std::uint32_t>(here) < node.slots && takes_pods_of(object, pod)) return node.name;
+  }
+  return "";
+}
+
 void World::operate() {
   for (int round = 0; round < 16; ++round) {
     Observed o = observe();
@@ -255,7 +265,7 @@ void World::do_work(const Work& work) {
     pod_group = {.name = group_name, .made = true, .refused = {}};
   }
   for (const PodRequest& request : work.create_pods) {
-    json object = make_pod(job, request, {});
+    json object = make_pod(job, request, {}, {.scheduled = scheduled});
     const std::string name = object["metadata"]["name"];
     if (pods.contains(name)) continue;
     const auto is_its_group = [&](const json& group) { return group["metadata"]["name"] == request.pod_group; };
@@ -267,14 +277,15 @@ void World::do_work(const Work& work) {
     pod.name = name;
     pod.uid = std::format("uid-{}", ++uids_);
     pod.rank = request.rank;
-    pod.node = no_room ? "" : request.node;
+    const bool nowhere = no_room || (finds_no_node && finds_no_node(request));
+    pod.node = nowhere ? "" : scheduled ? node_for(object) : request.node;
     pod.target = request.target;
-    pod.up_at = no_room ? 1 << 30 : tick_ + slow_start + (options_.seed ? random(0, 4) : 0);
+    pod.up_at = pod.node.empty() ? 1 << 30 : tick_ + slow_start + (options_.seed ? random(0, 4) : 0);
     pod.status.rank = request.rank;
     pod.status.pod = name;
     pod.object = {{"metadata", {{"uid", pod.uid}, {"labels", object["metadata"]["labels"]}}}, {"spec", json::object()}};
     if (needs_group) join_pod_group(pod.object, job, request);
-    if (!no_room) pod.object["spec"]["nodeName"] = object["spec"]["nodeName"];
+    if (!pod.node.empty()) pod.object["spec"]["nodeName"] = pod.node;
   }
   const bool runs = job.status.phase == JobPhase::kRunning || job.status.phase == JobPhase::kMigrating;
   for (const std::string& name : work.delete_pods) {
