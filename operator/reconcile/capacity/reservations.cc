@@ -62,11 +62,15 @@ json to_line(const Reservation& b) {
   else
     line["slots"] = list_of(b.slots);
   if (b.start) line["start"] = true;
+  for (const auto& [name, some] : b.each.extended) line["extended"][name] = some;
   return line;
 }
 
 // Of one line of a ConfigMap, which holds a MiB: who may write ConfigMaps there must not cost us a hundred times that.
 constexpr JsonLimits kLineLimits{.bytes = 1 << 20, .values = 100'000, .depth = 4};
+
+// They are added up for each slot, and no pod asks for more.
+constexpr std::size_t kMostExtended = 32;
 
 // A few bytes can name many ranks, so all lines together must not name more than a cluster has.
 std::vector<ReservedSlot> unpacked(const json& places, std::uint64_t& left) {
@@ -93,6 +97,10 @@ Reservation from_line(const std::string& line, std::uint64_t& left) {
   b.until = from_rfc3339(text_at(j, "until"));
   const auto asked = [&](const char* name) { return std::min(count_at<std::int64_t>(j, name), kMostAsked); };
   b.each = {asked("cpuMilli"), asked("memoryBytes"), 1};
+  if (const json& extended = part_at(j, "extended"); extended.is_object())
+    for (const auto& [name, value] : extended.items())
+      if (const auto some = count_at<std::int64_t>(extended, name); some > 0 && b.each.extended.size() < kMostExtended)
+        b.each.extended[name] = std::min(some, kMostAsked);
   b.checkpoint = asked("checkpointBytes");
   b.start = flag_at(j, "start", false);
   if (const json& places = part_at(j, "places"); places.is_object()) b.slots = unpacked(places, left);
@@ -134,6 +142,12 @@ bool is_to_be_renewed(const Reservation& reservation, Time now) {
   return now + kReservationKept / 2 > reservation.until;
 }
 
+Resources of_one(const Reservation& reservation) {
+  Resources one = reservation.each;
+  one.pods = 1;
+  return one;
+}
+
 std::map<std::string, Resources> reserved_by_others(
     const Reservations& reservations, const std::string& job,
     const std::function<bool(const std::string& name_space, const std::string& pod)>& is_placed) {
@@ -143,7 +157,7 @@ std::map<std::string, Resources> reserved_by_others(
     const std::string name_space = other.substr(0, other.find('/'));
     for (const ReservedSlot& slot : reservation.slots) {
       reserved[slot.node].memory += reservation.checkpoint;
-      if (!is_placed(name_space, slot.pod)) reserved[slot.node] += {reservation.each.cpu, reservation.each.memory, 1};
+      if (!is_placed(name_space, slot.pod)) reserved[slot.node] += of_one(reservation);
     }
   }
   return reserved;

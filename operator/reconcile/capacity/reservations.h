@@ -49,6 +49,8 @@ struct Reservation {
   bool operator==(const Reservation&) const = default;
 };
 
+Resources of_one(const Reservation& reservation);  // of its pods
+
 // Ranks that are moving now, of all jobs but one.
 struct MovesElsewhere {
   std::map<std::string, std::uint32_t> into;  // by Set

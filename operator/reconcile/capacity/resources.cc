@@ -20,27 +20,88 @@ constexpr std::int64_t kCore = 1000;
 // Quantities may be written as numbers.
 std::string quantity_text(const json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
 
-std::int64_t amount(const json& list, const char* name, bool milli) {
+std::int64_t amount(const json& list, std::string_view name, bool milli) {
   const json& value = part_at(list, name);
   if (value.is_null()) return 0;
   const auto read = milli ? crds::quantity_milli(quantity_text(value)) : crds::quantity_value(quantity_text(value));
   return read ? static_cast<std::int64_t>(std::min<std::uint64_t>(*read, kMostAsked)) : 0;
 }
 
+Extended extended_in(const json& list) {
+  Extended extended;
+  if (!list.is_object()) return extended;
+  for (const auto& [name, value] : list.items())
+    if (name != "cpu" && name != "memory" && name != "pods")
+      if (const std::int64_t some = amount(list, name, false); some != 0) extended[name] = some;
+  return extended;
+}
+
+Resources amounts_in(const json& list) {
+  return {amount(list, "cpu", true), amount(list, "memory", false), 0, extended_in(list)};
+}
+
+// A limit without a request is one.
 Resources requested(const json& resources) {
-  const json &requests = part_at(resources, "requests"), &limits = part_at(resources, "limits");
-  auto of = [&](const char* name, bool milli) {
-    return part_at(requests, name).is_null() ? amount(limits, name, milli) : amount(requests, name, milli);
-  };
-  return {of("cpu", true), of("memory", false), 0};
+  const json& requests = part_at(resources, "requests");
+  json list = part_at(resources, "limits");
+  if (!list.is_object()) return amounts_in(requests);
+  if (requests.is_object())
+    for (const auto& [name, value] : requests.items())
+      if (!value.is_null()) list[name] = value;
+  return amounts_in(list);
 }
 
 Resources sum_of(Resources a, const Resources& b) {
   a += b;
-  return {std::min(a.cpu, kMostAsked), std::min(a.memory, kMostAsked), a.pods};
+  a.cpu = std::min(a.cpu, kMostAsked);
+  a.memory = std::min(a.memory, kMostAsked);
+  for (auto& [name, some] : a.extended) some = std::min(some, kMostAsked);
+  return a;
+}
+
+Resources most_of(Resources a, const Resources& b) {
+  a.cpu = std::max(a.cpu, b.cpu);
+  a.memory = std::max(a.memory, b.memory);
+  for (const auto& [name, some] : b.extended) a.extended[name] = std::max(a.extended[name], some);
+  return a;
 }
 
 Resources asked(const json& container) { return requested(part_at(container, "resources")); }
+
+// Of the pod as a whole, which has its own requests of these and no other resources.
+bool may_be_of_pod(std::string_view name) { return name.starts_with("hugepages-"); }
+
+// `of_containers`, where the pod as a whole says nothing. A request of its own goes before its containers', and these
+// before its limit, which the API server makes the request only if no container has one.
+Resources of_whole_pod(const json& resources, Resources of_containers) {
+  const Resources requests = amounts_in(part_at(resources, "requests"));
+  const Resources limits = amounts_in(part_at(resources, "limits"));
+  const auto choose = [](std::int64_t request, std::int64_t& containers, std::int64_t limit) {
+    containers = request != 0 ? request : containers != 0 ? containers : limit;
+  };
+  choose(requests.cpu, of_containers.cpu, limits.cpu);
+  choose(requests.memory, of_containers.memory, limits.memory);
+  for (const auto* list : {&limits.extended, &requests.extended})
+    for (const auto& [name, some] : *list)
+      if (may_be_of_pod(name)) of_containers.extended[name] = some;
+  return of_containers;
+}
+
+// Of the template's containers, and of one more native sidecar that asks for `own`.
+Resources requests_with(const json& pod_spec, const Resources& own) {
+  Resources beside = own;  // native sidecars, which go on while a later init container runs
+  Resources at_start;      // the most that is asked for before the containers run
+  for (const json& container : part_at(pod_spec, "initContainers")) {
+    const Resources then = sum_of(asked(container), beside);
+    if (text_at(container, "restartPolicy") == "Always") beside = then;
+    at_start = most_of(std::move(at_start), then);
+  }
+  Resources all = beside;
+  for (const json& container : part_at(pod_spec, "containers")) all = sum_of(std::move(all), asked(container));
+  all = of_whole_pod(part_at(pod_spec, "resources"), most_of(std::move(all), at_start));
+  all.pods = 1;
+  return sum_of(std::move(all), amounts_in(part_at(pod_spec, "overhead")));
+}
 
 bool tolerates(const json& toleration, const json& taint) {
   const std::string key = text_at(toleration, "key"), effect = text_at(toleration, "effect");
@@ -59,47 +120,54 @@ constexpr std::string_view kLeavingTaints[] = {"karpenter.sh/disrupted",
 
 }  // namespace
 
-Resources requests_of(const json& pod_spec) {
-  Resources beside;    // native sidecars, which go on while a later init container runs
-  Resources at_start;  // the most that is asked for before the containers run
-  for (const json& container : part_at(pod_spec, "initContainers")) {
-    const Resources then = sum_of(asked(container), beside);
-    const bool stays = text_at(container, "restartPolicy") == "Always";
-    if (stays) beside = then;
-    at_start.cpu = std::max(at_start.cpu, then.cpu);
-    at_start.memory = std::max(at_start.memory, then.memory);
-  }
-  Resources all = beside;
-  for (const json& container : part_at(pod_spec, "containers")) all = sum_of(all, asked(container));
-  const json& overhead = part_at(pod_spec, "overhead");
-  return sum_of({std::max(all.cpu, at_start.cpu), std::max(all.memory, at_start.memory), 1},
-                {amount(overhead, "cpu", true), amount(overhead, "memory", false), 0});
+Resources& Resources::operator+=(const Resources& o) {
+  cpu += o.cpu, memory += o.memory, pods += o.pods;
+  for (const auto& [name, some] : o.extended)
+    if ((extended[name] += some) == 0) extended.erase(name);
+  return *this;
 }
 
+Resources& Resources::operator-=(const Resources& o) {
+  cpu -= o.cpu, memory -= o.memory, pods -= o.pods;
+  for (const auto& [name, some] : o.extended)
+    if ((extended[name] -= some) == 0) extended.erase(name);
+  return *this;
+}
+
+Resources requests_of(const json& pod_spec) { return requests_with(pod_spec, {}); }
+
 Resources requests_of_rank(const json& pod_template, const json& sidecar_resources) {
-  Resources all = requests_of(part_at(pod_template, "spec"));
-  const bool has_a_core = all.cpu == 0;
-  all = sum_of(all, requested(sidecar_resources));
-  if (has_a_core) all.cpu = 0;
+  const json& spec = part_at(pod_template, "spec");
+  Resources all = requests_with(spec, requested(sidecar_resources));
+  if (requests_of(spec).cpu == 0) all.cpu = 0;
   return all;
 }
 
 std::int64_t cpu_used_by_rank(const json& pod_template) {
+  const auto limit_in = [](const json& resources) { return amount(part_at(resources, "limits"), "cpu", true); };
+  const json& spec = part_at(pod_template, "spec");
+  const json& of_pod = part_at(spec, "resources");
+  const std::int64_t limit_of_pod = limit_in(of_pod);
   std::int64_t sum = 0;
-  for (const json& container : part_at(part_at(pod_template, "spec"), "containers")) {
+  for (const json& container : part_at(spec, "containers")) {
     std::int64_t uses = asked(container).cpu;
     if (text_at(container, "name") == names::kAppContainer) {
-      const std::int64_t limit = amount(part_at(part_at(container, "resources"), "limits"), "cpu", true);
-      uses = limit > 0 ? limit : std::max(uses, kCore);
+      const std::int64_t limit = limit_in(part_at(container, "resources"));
+      uses = limit > 0          ? limit
+             : limit_of_pod > 0 ? limit_of_pod
+                                : std::max({uses, amounts_in(part_at(of_pod, "requests")).cpu, kCore});
     }
     sum = std::min(sum + uses, kMostAsked);
   }
+  if (limit_of_pod > 0) sum = std::min(sum, limit_of_pod);
   return std::max<std::int64_t>(sum, 1);
 }
 
 Resources allocatable_of(const json& node) {
   const json& list = part_at(part_at(node, "status"), "allocatable");
-  return {amount(list, "cpu", true), amount(list, "memory", false), amount(list, "pods", false)};
+  Resources all = amounts_in(list);
+  all.pods = amount(list, "pods", false);
+  return all;
 }
 
 std::uint32_t slots_of(Resources free, const Resources& rank) {
@@ -107,6 +175,10 @@ std::uint32_t slots_of(Resources free, const Resources& rank) {
   std::int64_t slots = free.pods;
   slots = std::min(slots, rank.cpu > 0 ? free.cpu / rank.cpu : std::max<std::int64_t>(1, free.cpu / kCore));
   if (rank.memory > 0) slots = std::min(slots, free.memory / rank.memory);
+  for (const auto& [name, each] : rank.extended) {
+    const auto left = free.extended.find(name);
+    slots = std::min(slots, left == free.extended.end() ? 0 : left->second / each);
+  }
   return static_cast<std::uint32_t>(std::clamp<std::int64_t>(slots, 0, 1'000'000));
 }
 

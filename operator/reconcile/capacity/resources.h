@@ -5,6 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -12,32 +13,31 @@
 
 namespace bsp::reconcile {
 
+// By name, what is counted besides CPU and memory: nvidia.com/gpu, hugepages-2Mi, ephemeral-storage, …; none is 0.
+using Extended = std::map<std::string, std::int64_t>;
+
 struct Resources {
   std::int64_t cpu = 0;     // thousandths of a core
   std::int64_t memory = 0;  // bytes
   std::int64_t pods = 0;
+  Extended extended = {};
 
-  Resources& operator+=(const Resources& o) {
-    cpu += o.cpu, memory += o.memory, pods += o.pods;
-    return *this;
-  }
-  Resources& operator-=(const Resources& o) {
-    cpu -= o.cpu, memory -= o.memory, pods -= o.pods;
-    return *this;
-  }
+  Resources& operator+=(const Resources& o);
+  Resources& operator-=(const Resources& o);
   bool operator==(const Resources&) const = default;
 };
 // Of what one pod or move asks for, in others' words: more counts as this, which no node has. That of 65,536 pods can be added.
 inline constexpr std::int64_t kMostAsked = INT64_MAX >> 16;  // 128 TiB
 
 // What the scheduler counts for a PodSpec: its containers and native sidecars, or its greatest init container if that
-// is more. A limit without a request is one. `pods` is 1.
+// is more; of CPU, memory and huge pages, what the pod as a whole requests instead. A limit without a request is one.
+// `pods` is 1.
 Resources requests_of(const nlohmann::json& pod_spec);
-// Of a rank's pod: its template's, and those of each container that the operator adds to it. Where the template asks for no
-// CPU there is none, since such a rank counts as a core.
+// Of a rank's pod: its template's, and those of each container that the operator adds to it, unless the template states
+// the pod's as a whole. Where the template asks for no CPU there is none, since such a rank counts as a core.
 Resources requests_of_rank(const nlohmann::json& pod_template, const nlohmann::json& sidecar_resources);
-// What a rank's program may use at most, thousandths of a core: its container's limit, else what it requests, but no less than a core. And
-// what the template's other containers request.
+// What a rank's program may use at most, thousandths of a core: its container's limit, else the pod's, else what they request, but no less
+// than a core. And what the template's other containers request, up to the pod's limit.
 std::int64_t cpu_used_by_rank(const nlohmann::json& pod_template);
 // Node.status.allocatable; all zero if it does not say.
 Resources allocatable_of(const nlohmann::json& node);

@@ -84,7 +84,7 @@ void trim_pod(Object& pod) {
   keep_in(
       pod, "metadata",
       {"name", "namespace", "uid", "resourceVersion", "labels", "annotations", "ownerReferences", "deletionTimestamp"});
-  keep_in(pod, "spec", {"nodeName", "containers", "initContainers", "overhead"});
+  keep_in(pod, "spec", {"nodeName", "containers", "initContainers", "overhead", "resources"});
   keep_in(pod, "status",
           {"phase", "podIP", "reason", "message", "conditions", "containerStatuses", "initContainerStatuses"});
   if (part_at(pod, "metadata").is_object()) {

@@ -278,6 +278,78 @@ TEST(Capacity, OfAPodIsWhatTheSchedulerCounts) {
       << "nonsense asks for nothing";
 }
 
+// KEP-2837: what the pod requests as a whole counts instead of its containers' sum.
+TEST(Capacity, OfAPodThatStatesItsResourcesAsAWhole) {
+  const json own = asks("5m", "16Mi");
+  json spec;
+  spec["containers"] = json::array({{{"name", "app"}, {"resources", asks("250m", "1Mi")}}});
+  spec["resources"] = asks("2", "1Gi");
+  spec["overhead"] = {{"cpu", "10m"}};
+  EXPECT_EQ(requests_of(spec), (Resources{2010, 1 << 30, 1}));
+  EXPECT_EQ(requests_of_rank({{"spec", spec}}, own), (Resources{2010, 1 << 30, 1})) << "the sidecar's are among them";
+  spec["resources"] = {{"requests", {{"cpu", "2"}}}};
+  EXPECT_EQ(requests_of_rank({{"spec", spec}}, own), (Resources{2010, 17 << 20, 1})) << "each resource by itself";
+  spec["resources"] = {{"limits", {{"cpu", "3"}, {"memory", "1Gi"}}}};
+  EXPECT_EQ(requests_of(spec), (Resources{260, 1 << 20, 1})) << "the containers' requests become the pod's";
+  spec["containers"][0].erase("resources");
+  EXPECT_EQ(requests_of(spec), (Resources{3010, 1 << 30, 1})) << "none has any: a limit without a request is one";
+  EXPECT_EQ(cpu_used_by_rank({{"spec", spec}}), 3000);
+  spec["resources"] = {{"limits", {{"cpu", "400m"}}}};
+  EXPECT_EQ(cpu_used_by_rank({{"spec", spec}}), 400);
+  spec["resources"] = asks("4", "1Gi");
+  EXPECT_EQ(cpu_used_by_rank({{"spec", spec}}), 4000);
+  spec["containers"][0]["resources"] = {{"limits", {{"cpu", "2"}}}};
+  EXPECT_EQ(cpu_used_by_rank({{"spec", spec}}), 2000);
+  for (const json& nonsense : {json(), json("2"), json(2), json::array({1}), json{{"requests", "all"}},
+                               json{{"requests", {{"cpu", "much"}, {"memory", nullptr}}}, {"limits", 3}}}) {
+    spec["resources"] = nonsense;
+    EXPECT_EQ(requests_of(spec), (Resources{2010, 0, 1})) << nonsense;
+  }
+  spec["resources"] = asks("7E", "8000Pi");
+  EXPECT_EQ(requests_of_rank({{"spec", spec}}, own), (Resources{kMostAsked, kMostAsked, 1}));
+}
+
+TEST(Capacity, OfOtherResources) {
+  json spec;
+  spec["containers"] =
+      json::array({{{"resources", {{"limits", {{"nvidia.com/gpu", 2}, {"hugepages-2Mi", "4Mi"}, {"rdma/hca", "0"}}}}}},
+                   {{"resources", {{"requests", {{"nvidia.com/gpu", "1"}, {"ephemeral-storage", "1Ki"}}}}}}});
+  spec["initContainers"] = json::array({{{"resources", {{"limits", {{"nvidia.com/gpu", "1"}, {"example/x", 1}}}}}}});
+  const Resources rank = requests_of(spec);
+  EXPECT_EQ(
+      rank.extended,
+      (Extended{{"ephemeral-storage", 1024}, {"example/x", 1}, {"hugepages-2Mi", 4 << 20}, {"nvidia.com/gpu", 3}}));
+  spec["resources"] = {{"limits", {{"hugepages-2Mi", "6Mi"}}}};
+  EXPECT_EQ(requests_of(spec).extended.at("hugepages-2Mi"), 6 << 20);
+  const auto node = [](json allocatable) {
+    allocatable.update({{"cpu", "64"}, {"memory", "256Gi"}, {"pods", "110"}});
+    return allocatable_of({{"status", {{"allocatable", std::move(allocatable)}}}});
+  };
+  const Resources gpu = requests_of({{"containers", {{{"resources", {{"limits", {{"nvidia.com/gpu", 2}}}}}}}}});
+  EXPECT_EQ(slots_of(node(json::object()), gpu), 0u) << "no GPU";
+  EXPECT_EQ(slots_of(node({{"nvidia.com/gpu", "1"}}), gpu), 0u);
+  EXPECT_EQ(slots_of(node({{"nvidia.com/gpu", "5"}}), gpu), 2u);
+  EXPECT_EQ(slots_of(node({{"nvidia.com/gpu", "many"}}), gpu), 0u);
+  Resources free = node({{"nvidia.com/gpu", "4"}});
+  free -= gpu;
+  EXPECT_EQ(slots_of(free, gpu), 1u) << "what other pods have";
+  free -= gpu;
+  EXPECT_EQ(slots_of(free, gpu), 0u);
+  free -= gpu;
+  EXPECT_EQ(slots_of(free, gpu), 0u);
+  EXPECT_EQ(slots_of(free, {500, 0, 1}), 107u) << "who asks for none needs none";
+  NodeUsage usage;
+  const json pod = {{"metadata", {{"name", "p"}}}, {"spec", spec}};
+  json there = pod;
+  there["spec"]["nodeName"] = "n";
+  usage.change(nullptr, &there);
+  EXPECT_EQ(usage.of_all("n"), requests_of(spec));
+  usage.change(&there, nullptr);
+  EXPECT_EQ(usage.of_all("n"), Resources{}) << "and nothing of it stays";
+  EXPECT_EQ(requests_of({{"containers", {{{"resources", {{"limits", {{"a/b", "7E"}}}}}}}}}).extended.at("a/b"),
+            kMostAsked);
+}
+
 // A template may have any number of containers, and a node any number of such pods.
 TEST(Capacity, OfImpossibleRequestsIsMoreThanAnyNodeHas) {
   json spec;

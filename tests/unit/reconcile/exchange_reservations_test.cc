@@ -21,7 +21,7 @@ using ::testing::IsEmpty;
 using namespace std::chrono_literals;
 
 const Time kNow{1'000'000s};
-constexpr Resources kEach{500, 1 << 20, 1};
+const Resources kEach{500, 1 << 20, 1};
 
 // One operator: what it sees of its namespace, and how it reserves.
 struct Decider {
@@ -190,6 +190,25 @@ TEST_P(ExchangeReservationsTest, TheCheckpointsMemoryIsReportedUntilTheWaveEnds)
   EXPECT_TRUE(eventually([&] { return memory() == kEach.memory + kCheckpoint; })) << memory();
   ASSERT_TRUE(a.store->release(a.job(1), kNow));
   EXPECT_TRUE(eventually([&] { return memory() == kEach.memory; })) << memory();
+}
+
+TEST_P(ExchangeReservationsTest, OtherResourcesAreReportedWhileTheyAreHeld) {
+  start(2);
+  Decider &a = *deciders[0], &b = *deciders[1];
+  const auto gpus = [&] {
+    const Reservations seen = b.store->read(kNow);
+    const auto here = seen.reported.find("fast-1");
+    return here == seen.reported.end() ? Extended{} : here->second.extended;
+  };
+  Reservation reservation = reservation_of("p1");
+  reservation.each.extended = {{"nvidia.com/gpu", 2}};
+  ASSERT_TRUE(
+      eventually([&] { return a.store->reserve(a.store->read(kNow), a.job(1), reservation, kNow).has_value(); }));
+  if (GetParam() != Mechanism::kNaive) {
+    EXPECT_TRUE(eventually([&] { return gpus() == reservation.each.extended; }));
+  }
+  ASSERT_TRUE(a.store->release(a.job(1), kNow));
+  EXPECT_TRUE(eventually([&] { return gpus().empty(); }));
 }
 
 TEST_P(ExchangeReservationsTest, AWavesReservationEndsWithIt) {

@@ -49,6 +49,30 @@ TEST(Reservations, RoundTrip) {
   EXPECT_EQ(again.version, "7");
 }
 
+TEST(Reservations, HoldOtherResourcesToo) {
+  Reservation reservation = reservation_of("n1", 2);
+  reservation.each.extended = {{"hugepages-2Mi", 2 << 20}, {"nvidia.com/gpu", 1}};
+  const json data = reservation_data({.of_job = {{"default/a", reservation}}, .version = ""});
+  const Reservations again = reservations_from_json({{"data", data}});
+  EXPECT_THAT(again.of_job, ElementsAre(Pair("default/a", reservation)));
+  EXPECT_EQ(reserved_by_others(again, "default/b", kNowhere).at("n1").extended,
+            (Extended{{"hugepages-2Mi", 4 << 20}, {"nvidia.com/gpu", 2}}));
+  for (const char* wrong : {"null", "5", R"("gpu")", "[1]", R"({"a": "b", "c": -1, "d": null, "e": 0})"}) {
+    const json line = R"({"slots": [{"pod": "p", "node": "n1"}], "extended": )" + std::string(wrong) + "}";
+    const Reservations read = reservations_from_json({{"data", {{"default.a", line}}}});
+    EXPECT_THAT(read.of_job.at("default/a").each.extended, IsEmpty()) << wrong;
+  }
+}
+
+// Added up for each slot, so a line of a MiB must not name thousands.
+TEST(Reservations, NameNoMoreResourcesThanAPodAsksFor) {
+  json extended = json::object();
+  for (int i = 0; i < 1000; ++i) extended[std::format("example.com/r{:03}", i)] = 1;
+  const json line = json{{"slots", {{{"pod", "p"}, {"node", "n1"}}}}, {"extended", extended}};
+  const Reservations read = reservations_from_json({{"data", {{"default.a", line.dump()}}}});
+  EXPECT_EQ(read.of_job.at("default/a").each.extended.size(), 32u);
+}
+
 TEST(Reservations, CorruptEntriesAreSkipped) {
   json data = reservation_data({.of_job = {{"default/a", reservation_of("n1")}}, .version = ""});
   data["default.b"] = "not JSON";

@@ -236,6 +236,7 @@ TEST(Trim, APodKeepsOnlyTheFieldsWeRead) {
     pod["metadata"]["annotations"] = {{"note", "long"}, {"migbsp.io/move-to", "fast"}};
     pod["spec"]["containers"] = {
         {{"name", "app"}, {"image", "registry/image:1"}, {"resources", {{"requests", {{"cpu", "1"}}}}}}};
+    pod["spec"]["resources"] = {{"requests", {{"cpu", "3"}, {"hugepages-2Mi", "2Mi"}}}};
     json trimmed = pod;
     trim_watched(kPod, trimmed);
     EXPECT_TRUE(equal(pod_facts(trimmed), pod_facts(pod))) << pod["status"] << "\n" << trimmed["status"];

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/json/fields.h"
 #include "crds/bspjob.h"
 #include "crds/manifest.h"
 #include "operator/kinds.h"
@@ -24,7 +25,7 @@ inline json a_node() {
       R"({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "uid": "u", "resourceVersion": "7",
       "labels": {"migbsp.io/set": "fast", "disk": "ssd", "kubernetes.io/arch": "amd64"}, "annotations": {"migbsp.io/speed": "0.5"}},
     "spec": {"unschedulable": false, "taints": [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]},
-    "status": {"allocatable": {"cpu": "3920m", "memory": 12582912, "pods": "110"},
+    "status": {"allocatable": {"cpu": "3920m", "memory": 12582912, "pods": "110", "a.b/gpu": "2"},
       "conditions": [{"type": "Ready", "status": "True"}, {"type": "DiskPressure", "status": "False"}]}})");
 }
 
@@ -35,8 +36,9 @@ inline json a_pod() {
         "migbsp.io/role": "target", "mine": "x"},
       "ownerReferences": [{"apiVersion": "migbsp.io/v1alpha1", "kind": "BSPJob", "name": "job", "uid": "j",
         "controller": true}]},
-    "spec": {"nodeName": "n1", "overhead": {"cpu": "10m"}, "containers": [{"name": "app", "resources": {"requests":
-        {"cpu": "500m", "memory": "1Gi"}, "limits": {"cpu": 1}}}], "initContainers": [{"name": "sidecar",
+    "spec": {"nodeName": "n1", "overhead": {"cpu": "10m"}, "resources": {"requests": {"cpu": 1}, "limits": {"cpu": 2,
+        "hugepages-2Mi": "4Mi"}}, "containers": [{"name": "app", "resources": {"requests":
+        {"cpu": "500m", "memory": "1Gi"}, "limits": {"cpu": 1, "a.b/gpu": 1}}}], "initContainers": [{"name": "sidecar",
         "restartPolicy": "Always", "resources": {"requests": {"cpu": "10m"}}}]},
     "status": {"phase": "Failed", "podIP": "10.0.0.7", "reason": "Evicted", "message": "m", "conditions":
         [{"type": "PodScheduled", "status": "False", "message": "0/3 nodes"}],
@@ -61,6 +63,7 @@ inline json a_job() {
             "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": {"matchExpressions": []}}]}},
           "securityContext": {"runAsUser": 1000, "runAsGroup": 100, "runAsNonRoot": true, "fsGroup": 5,
             "supplementalGroups": [4, 5], "seccompProfile": {"type": "RuntimeDefault"}},
+          "resources": {"requests": {"cpu": 1}, "limits": {"memory": "4Gi"}},
           "nodeSelector": {"disk": "ssd"}, "hostNetwork": false, "hostPID": false, "hostIPC": false, "hostUsers": false,
           "tolerations": [{"key": "gpu", "operator": "Equal", "value": "yes", "effect": "NoSchedule",
             "tolerationSeconds": 5}],
@@ -115,6 +118,13 @@ inline std::string use_job(json manifest) {
   trim_watched(kBspJob, manifest);
   (void)job_key_of(kBspJob, manifest);
   (void)job_metrics(manifest);
+  // Whether or not somebody has validated them.
+  const json& written = part_at(manifest, "spec");
+  const json& unchecked = part_at(written, "template");
+  (void)takes_pods_of(a_node(), asked_of_nodes(unchecked));
+  (void)slots_of(allocatable_of(a_node()),
+                 requests_of_rank(unchecked, part_at(part_at(written, "sidecar"), "resources")));
+  (void)cpu_used_by_rank(unchecked);
   const auto job = crds::bsp_job_from_json(manifest);
   const auto valid = job ? crds::validate(job->spec) : Result<void>();
   if (!job || !valid) {

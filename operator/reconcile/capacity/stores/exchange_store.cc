@@ -15,12 +15,16 @@ using namespace std::chrono_literals;
 constexpr auto kTurnPatience = 1s;
 constexpr auto kFresh = 1s;
 
-constexpr std::string_view kCpu = "cpu ", kMemory = "memory ", kPods = "pods ", kMoves = "moves ";
+// A load's name goes on with the node's or the Set's; one of kExtended with the resource's before that.
+constexpr std::string_view kCpu = "cpu ", kMemory = "memory ", kPods = "pods ", kMoves = "moves ",
+                           kExtended = "extended ";
 
 void add_to(std::map<std::string, double>& loads, const std::string& node, const Resources& asked) {
   loads[std::string(kCpu) + node] += static_cast<double>(asked.cpu);
   loads[std::string(kMemory) + node] += static_cast<double>(asked.memory);
   loads[std::string(kPods) + node] += static_cast<double>(asked.pods);
+  for (const auto& [name, some] : asked.extended)
+    loads[std::format("{}{} {}", kExtended, name, node)] += static_cast<double>(some);
 }
 
 // Adds the load of that name to `reservations`.
@@ -33,6 +37,8 @@ void read_load(const std::string& name, double load, Reservations& reservations)
   if (what == kCpu) reservations.reported[where].cpu += amount;
   if (what == kMemory) reservations.reported[where].memory += amount;
   if (what == kPods) reservations.reported[where].pods += amount;
+  if (const std::size_t end = where.find(' '); what == kExtended && end != std::string::npos)
+    reservations.reported[where.substr(end + 1)].extended[where.substr(0, end)] += amount;
   if (what == kMoves && amount > 0) {
     reservations.reported_moves.into[where] += static_cast<std::uint32_t>(amount);
     reservations.reported_moves.all += static_cast<std::uint32_t>(amount);
@@ -116,7 +122,8 @@ Result<void> ExchangeReservations::assign(std::unique_lock<std::mutex>& lock, co
   std::map<std::string, double> more;
   if (reports_plans_)
     for (const ReservedSlot& slot : reservation.slots) {
-      add_to(more, slot.node, {reservation.each.cpu, reservation.each.memory + reservation.checkpoint, 1});
+      add_to(more, slot.node, of_one(reservation));
+      more[std::string(kMemory) + slot.node] += static_cast<double>(reservation.checkpoint);
       if (!reservation.start) more[std::string(kMoves) + slot.set] += 1;
     }
   std::vector<exchange::Assignment> assignments;
@@ -179,7 +186,7 @@ std::map<std::string, double> ExchangeReservations::loads(const std::set<std::st
       if (!reservation.start) held[std::string(kMoves) + slot.set] += 1;
       if (!nodes.contains(slot.node)) continue;
       const bool placed = usage_.is_placed(job.substr(0, job.find('/')), slot.pod);
-      if (reports_plans_ && !placed) add_to(held, slot.node, {reservation.each.cpu, reservation.each.memory, 1});
+      if (reports_plans_ && !placed) add_to(held, slot.node, of_one(reservation));
       if (reports_plans_ || placed) add_to(held, slot.node, {0, reservation.checkpoint, 0});
     }
   // After the slots, so that a target placed in between counts twice for a moment rather than not at all.
@@ -191,7 +198,8 @@ std::map<std::string, double> ExchangeReservations::loads(const std::set<std::st
 void ExchangeReservations::report(const std::set<std::string>& nodes) {
   std::map<std::string, double> held = loads(nodes);
   for (const auto& [name, load] : reported_)
-    if (name.starts_with(kMoves)) held.try_emplace(name, 0);
+    if (name.starts_with(kMoves) || (name.starts_with(kExtended) && nodes.contains(name.substr(name.rfind(' ') + 1))))
+      held.try_emplace(name, 0);
   for (const auto& [name, load] : held) {
     double& reported = reported_[name];
     const double by = load - std::exchange(reported, load);
