@@ -9,21 +9,24 @@ namespace bsp::migrate {
 
 using wire::RankPhase;
 
+// A target is asked to receive once all are there, so one that doesn't only waits while others are missing.
 std::string Machine::missing_targets() const {
-  FirstFew missing;
+  FirstFew missing, silent;
   for (const Move& move : wave_.moves) {
     const PodView* pod = find(move.target_pod);
     const char* what = !pod || !pod->exists           ? "was not created"
                        : pod->address.empty()         ? "has no address"
                        : !pod->status                 ? "has a sidecar that never answered"
                        : !pod->status->init_connected ? "has no bsp-init"
-                       : !transfers(*pod, move)       ? "does not receive"
                                                       : "";
     if (*what)
       missing.add(std::format("{} {}{}{}", move.target_pod, what, pod && !pod->pending.empty() ? ": " : "",
                               pod ? pod->pending : ""));
+    else if (!transfers(*pod, move))
+      silent.add(move.target_pod + " does not receive");
   }
-  return missing.empty() ? "not every sidecar prepared the next epoch" : missing.text();
+  if (!missing.empty()) return missing.text();
+  return silent.empty() ? "not every sidecar prepared the next epoch" : silent.text();
 }
 
 namespace {

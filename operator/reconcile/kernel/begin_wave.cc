@@ -3,6 +3,7 @@
 #include <format>
 
 #include "base/core/significant.h"
+#include "operator/reconcile/kernel/failed_moves.h"
 #include "operator/reconcile/kernel/move_memory.h"
 #include "operator/reconcile/kernel/waves.h"
 
@@ -19,6 +20,7 @@ struct Candidate {
   bool named = false;                      // the request names a node
   const observe::NodeFacts* node = nullptr;
   const observe::NodeFacts* short_of_memory = nullptr;  // a node with a slot, but not the memory
+  std::string held = {};                                // why none, or a Set with a node, isn't tried now; "": each is
 
   [[nodiscard]] std::string where() const {
     if (request.away) return "no other node of the job's Sets";
@@ -30,7 +32,7 @@ struct Candidate {
 class WaveBuilder {
  public:
   WaveBuilder(const Observed& o, const crds::BspJobStatus& status)
-      : o_(o), status_(status), sets_(status.epoch->sets), capacity_(o), taken_(status.ranks.size()) {
+      : o_(o), status_(status), sets_(status.epoch->sets), capacity_(o), failed_(o), taken_(status.ranks.size()) {
     for (const auto& node : o.nodes) {
       held_[node.name] = node.taken;
       memory_[node.name] = capacity_.free_memory(node);
@@ -42,13 +44,18 @@ class WaveBuilder {
     Candidate c{.request = request};
     if (request.rank >= status_.ranks.size()) return c;
     c.place = &status_.ranks[request.rank];
-    find_node(c, false);
-    if (request.away && !c.node) find_node(c, true);
+    if (request.away) c.held = failed_.just_failed(request.rank);
+    if (!c.held.empty()) return c;
+    // Last of all where its targets have failed more than once.
+    for (const bool again : {false, true})
+      for (const bool elsewhere : {false, true})
+        if (!c.node && (request.away || !(again || elsewhere))) find_node(c, elsewhere, again);
     return c;
   }
 
-  // `elsewhere`: for a rank that has to leave its node, in the other Sets of the job.
-  void find_node(Candidate& c, bool elsewhere) const {
+  // For a rank that has to leave its node, `elsewhere`: in the other Sets of the job; `again`: where its targets have
+  // failed more than once.
+  void find_node(Candidate& c, bool elsewhere, bool again) const {
     const MoveRequest& request = c.request;
     for (const auto& node : o_.nodes) {
       if (request.away ? (node.set == c.place->set) == elsewhere || !std::ranges::contains(sets_, node.set) ||
@@ -58,6 +65,12 @@ class WaveBuilder {
         continue;
       c.named = true;
       if (node.cordoned || held_.at(node.name) >= node.slots) continue;
+      const FailedMoves::InSet* failed = request.away ? failed_.of(request.rank, node.set) : nullptr;
+      if ((failed && failed->count >= kFailuresInOneSet) != again) continue;
+      if (failed && failed_.is_held(*failed)) {
+        c.held = text_of(*failed, node.set);
+        continue;
+      }
       const bool fits = memory_.at(node.name) >= capacity_.of(*c.place).both();
       (fits ? c.node : c.short_of_memory) = &node;
       if (fits) break;
@@ -87,6 +100,7 @@ class WaveBuilder {
   }
   [[nodiscard]] std::string no_capacity(const Candidate& c) const {
     if (c.node) return "";
+    if (!c.held.empty()) return c.held;
     return c.short_of_memory ? capacity_.lack(*c.short_of_memory, capacity_.of(*c.place))
                              : std::format("{} has {} free slot", c.where(), c.request.away ? "a" : "no");
   }
@@ -145,6 +159,7 @@ class WaveBuilder {
   const crds::BspJobStatus& status_;
   const std::vector<std::string>& sets_;
   const MoveCapacity capacity_;
+  const FailedMoves failed_;
   std::map<std::string, std::uint32_t> held_;   // pods on each node, whoever's
   std::map<std::string, std::int64_t> memory_;  // that is left for targets
   std::vector<bool> taken_;                     // by rank

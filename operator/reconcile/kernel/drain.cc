@@ -9,6 +9,7 @@
 
 #include "base/core/first_few.h"
 #include "crds/names.h"
+#include "operator/reconcile/kernel/failed_moves.h"
 #include "operator/reconcile/kernel/pods.h"
 #include "operator/reconcile/kernel/status.h"
 
@@ -31,8 +32,11 @@ bool was_rolled_back_recently(const Observed& o, RankId rank) {
 
 std::vector<MoveRequest> ranks_to_move_away(const Observed& o, const std::vector<MoveRequest>& asked) {
   std::vector<MoveRequest> requests;
+  if (o.leaving.empty()) return requests;
+  const FailedMoves failed(o);
   for (const crds::RankPlace& place : o.job.status.ranks) {
     if (!o.leaving.contains(place.node) || was_rolled_back_recently(o, place.rank)) continue;
+    if (!failed.just_failed(place.rank.value).empty()) continue;  // the other ranks of its wave go first
     if (std::ranges::none_of(asked, [&](const MoveRequest& r) { return r.rank == place.rank.value; }))
       requests.push_back({.migration = "", .rank = place.rank.value, .set = place.set, .node = "", .away = true});
   }

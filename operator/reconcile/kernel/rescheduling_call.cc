@@ -10,6 +10,7 @@
 #include "base/core/log.h"
 #include "operator/decide/explain.h"
 #include "operator/observe/snapshot.h"
+#include "operator/reconcile/kernel/failed_moves.h"
 #include "operator/reconcile/kernel/move_memory.h"
 #include "operator/reconcile/kernel/rescheduling.h"
 #include "operator/reconcile/kernel/status.h"
@@ -63,7 +64,8 @@ void limit_moves(decide::Params& params, std::uint32_t most) {
   params.max_moves = params.max_moves == 0 ? most : std::min(params.max_moves, most);
 }
 
-observe::RankFacts facts_of(const crds::RankPlace& place, const observe::Collector& collector, const Observed& o) {
+observe::RankFacts facts_of(const crds::RankPlace& place, const observe::Collector& collector,
+                            const FailedMoves& failed, const Observed& o) {
   observe::RankFacts facts;
   facts.node = place.node;
   facts.memory_bytes =
@@ -79,6 +81,7 @@ observe::RankFacts facts_of(const crds::RankPlace& place, const observe::Collect
     }
     if (facts.blocked_reason.empty()) facts.blocked_reason = reason_to_hold(m, o.now);
   }
+  if (facts.blocked_reason.empty()) facts.blocked_reason = failed.reason_to_hold(place.rank.value);
   std::ranges::stable_sort(left, {}, &std::pair<std::uint64_t, std::string>::first);
   for (auto& [superstep, node] : left) facts.left.push_back(std::move(node));
   return facts;
@@ -97,7 +100,8 @@ std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
   // The epoch's Sets, in whose order reports count: a pool that joined meanwhile would shift the others.
   const auto& sets = o.job.status.epoch->sets;
   std::vector<observe::RankFacts> ranks;
-  for (const crds::RankPlace& place : o.job.status.ranks) ranks.push_back(facts_of(place, collector_, o));
+  const FailedMoves failed(o);
+  for (const crds::RankPlace& place : o.job.status.ranks) ranks.push_back(facts_of(place, collector_, failed, o));
   decide::Snapshot snapshot =
       observe::make_snapshot(observe::make_platform(sets, nodes, calibration_, speeds_of_cores(o)), ranks, nodes);
   const bool mixed = work_.unit() == observe::WorkUnit::kMixed;  // the condition MixedUnits says it

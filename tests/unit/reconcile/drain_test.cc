@@ -250,6 +250,65 @@ TEST(Drain, IsRetriedAfterARollback) {
   EXPECT_EQ(w.job.status.attempt, 0u);
 }
 
+bool is_target_in_slow(const PodRequest& request) { return request.target && request.set == "slow"; }
+
+TEST(Drain, ARankWhoseTargetsFailTwiceInASetGoesToAnother) {
+  World w({.ranks = 1, .slow = 2, .fast = 1});
+  w.limits.prepare = std::chrono::seconds(2);
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+  w.finds_no_node = is_target_in_slow;
+  w.cordon("slow-0");
+  ASSERT_TRUE(w.run_until([&] { return w.job.status.migrations.succeeded == 1; })) << w.trace;
+  EXPECT_EQ(w.job.status.ranks[0].set, "fast");
+  EXPECT_EQ(w.job.status.migrations.rolled_back, 2u);
+}
+
+TEST(Drain, AnEvictedRankWhoseTargetsFailTwiceInASetGoesToAnother) {
+  World w({.ranks = 1, .slow = 2, .fast = 1});
+  w.limits.prepare = std::chrono::seconds(2);
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+  w.finds_no_node = is_target_in_slow;
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    w.migrate_by_hand(std::format("evicted-{}", i), 0, "", "*");
+    ASSERT_TRUE(w.run_until([&] { return w.job.status.wave == i + 1 && w.job.status.phase == JobPhase::kRunning; }))
+        << w.trace;
+    EXPECT_EQ(w.migration(std::format("evicted-{}", i)).status.phase,
+              i < 2 ? crds::MigrationPhase::kRolledBack : crds::MigrationPhase::kSucceeded);
+  }
+  EXPECT_EQ(w.job.status.ranks[0].set, "fast");
+}
+
+TEST(Drain, ATargetThatNeverComesUpIsTriedLessAndLessOften) {
+  FullPool w;
+  w.limits.prepare = std::chrono::seconds(2);
+  w.nodes.push_back({.name = "slow-9", .set = "slow"});
+  w.finds_no_node = is_target_in_slow;
+  w.cordon("slow-0");
+  for (int i = 0; i < 3000; ++i) w.tick();
+  EXPECT_LE(w.job.status.migrations.waves, 6u) << "in ten minutes";
+  EXPECT_GE(w.job.status.migrations.waves, 4u);
+  EXPECT_THAT(draining(w).message,
+              HasSubstr("rank 0: its target in Set slow did not come up, 5 times: the target pods were not ready in "
+                        "time: job-r0-g"));
+  w.restart_operator();
+  w.finds_no_node = {};
+  ASSERT_TRUE(w.run_until([&] { return w.job.status.migrations.succeeded == 1; }, 3000)) << w.trace;
+  EXPECT_EQ(w.job.status.attempt, 0u);
+}
+
+TEST(Drain, ATargetThatDoesNotComeUpHoldsNoOtherRank) {
+  World w({.ranks = 2, .slow = 4, .fast = 0});
+  w.limits.prepare = std::chrono::seconds(2);
+  w.job.spec.sets.names = {"slow"};
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+  w.finds_no_node = [](const PodRequest& request) { return request.target && request.rank == 0; };
+  w.cordon("slow-0");
+  w.cordon("slow-1");
+  ASSERT_TRUE(w.run_until([&] { return w.job.status.migrations.succeeded == 1; })) << w.trace;
+  EXPECT_EQ(w.job.status.wave, 2u) << "the first went back as a whole";
+  EXPECT_FALSE(has_ranks_on(w, "slow-1"));
+}
+
 TEST(Drain, GivesWayToAUsersRequest) {
   World w({.ranks = 1, .slow = 2, .fast = 2});
   ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;

@@ -259,16 +259,19 @@ TEST_F(Rescheduling, AMovedRankCoolsDownAndABlockedOneStays) {
   }
 }
 
-// Otherwise every call would stop the whole job only to fail again.
-TEST_F(Rescheduling, ARankWhoseDumpFailedStaysForAWhile) {
-  const auto reason_of = [&](std::uint32_t rank) {
+struct HeldRank : Rescheduling {
+  std::string reason_of(std::uint32_t rank) {
     Rescheduler r = rescheduler();
     const auto decided = feed(r, 1, 4);
-    if (!decided) return std::string("no decision");
+    if (!decided) return "no decision";
     for (const auto& stay : decided->decision.stays)
       if (stay.rank.value == rank) return stay.reason;
-    return std::string("moves");
-  };
+    return "moves";
+  }
+};
+
+// Otherwise every call would stop the whole job only to fail again.
+TEST_F(HeldRank, StaysForAWhileAfterItsDumpFailed) {
   ASSERT_EQ(reason_of(0), "moves");
   crds::RankMigration m;
   m.spec.rank = {0};
@@ -282,6 +285,45 @@ TEST_F(Rescheduling, ARankWhoseDumpFailedStaysForAWhile) {
   o.migrations[0].status.message = m.status.message;
   o.migrations[0].status.completion_time = o.now - std::chrono::minutes(6);
   EXPECT_EQ(reason_of(0), "moves");
+}
+
+// It would take the moves of others back again, too.
+TEST_F(HeldRank, StaysForAWhileAfterItsTargetDidNotComeUp) {
+  using std::chrono::minutes;
+  const auto failed = [&](std::uint32_t generation, minutes ago) {
+    crds::RankMigration m;
+    m.spec.rank = {0};
+    m.status.phase = Phase::kRolledBack;
+    m.status.reason = "PrepareTimeout";
+    m.status.target_pod = std::format("job-r0-g{}", generation);
+    m.status.target_set = "fast";
+    m.status.message =
+        std::format("the target pods were not ready in time: {} was not created: exceeded quota", m.status.target_pod);
+    m.status.completion_time = o.now - ago;
+    return m;
+  };
+  ASSERT_EQ(reason_of(0), "moves");
+  o.migrations = {failed(1, minutes(4))};
+  EXPECT_EQ(reason_of(0), "NotMigratable");
+  o.migrations[0].status.reason = "TargetLost";
+  o.migrations[0].status.message = "target job-r0-g1 of rank 0: the pod is gone";
+  EXPECT_EQ(reason_of(0), "NotMigratable");
+  o.migrations[0].status.message = "target job-r1-g1 of rank 1: the pod is gone";
+  EXPECT_EQ(reason_of(0), "moves") << "another move of its wave failed";
+  o.migrations[0].status.message = "the target pods were not ready in time: job-r1-g1 was not created, and 9 more";
+  EXPECT_EQ(reason_of(0), "NotMigratable") << "it may be among them";
+  o.migrations = {failed(1, minutes(6))};
+  EXPECT_EQ(reason_of(0), "moves");
+  o.migrations = {failed(1, minutes(20)), failed(2, minutes(6))};
+  EXPECT_EQ(reason_of(0), "NotMigratable") << "longer after each";
+  o.migrations = {failed(1, minutes(30)), failed(2, minutes(11))};
+  EXPECT_EQ(reason_of(0), "moves");
+  o.migrations = {failed(1, minutes(20)), failed(2, minutes(15)), failed(3, minutes(6))};
+  o.migrations[1].status.phase = Phase::kSucceeded;
+  EXPECT_EQ(reason_of(0), "moves") << "since it has moved there, this is the first";
+  o.migrations.clear();
+  for (std::uint32_t i = 0; i < 100; ++i) o.migrations.push_back(failed(i, minutes(61)));
+  EXPECT_EQ(reason_of(0), "moves") << "an hour at most";
 }
 
 }  // namespace
