@@ -8,6 +8,7 @@
 #include "operator/reconcile/kernel/job_kernel.h"
 #include "operator/reconcile/kernel/placement.h"
 #include "operator/reconcile/kernel/rebuild.h"
+#include "operator/reconcile/kernel/scheduler_state.h"
 #include "operator/reconcile/kernel/start_platform.h"
 #include "operator/reconcile/kernel/status.h"
 
@@ -53,7 +54,7 @@ void JobKernel::pending() {
   if (status().start_time == Time{}) status().start_time = o.now;
   status().epoch.reset();
   status().wave_state = nullptr;
-  status().rescheduler = nullptr;
+  status().rescheduler = for_next_attempt(status().rescheduler);
   status().superstep = {};
   if (status().epochs_used == 0) status().epochs_used = 1;  // 0 means "never opened" to a sidecar
   enter(JobPhase::kStarting, "Mapped", mapped());

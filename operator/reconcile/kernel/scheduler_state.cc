@@ -212,6 +212,11 @@ json to_json(const SchedulerState& state) {
   return reflect::write(stored);
 }
 
+json for_next_attempt(const json& stored) {
+  const json work = read_or_new<StoredScheduler>(stored).work;
+  return work.empty() ? json() : json{{"work", work}};
+}
+
 SchedulerState scheduler_state_from_json(const json& j, std::size_t ranks, std::size_t sets) {
   SchedulerState state;
   const auto stored = read_or_new<StoredScheduler>(j);

@@ -35,6 +35,8 @@ struct SchedulerState {
 void round_predictabilities(decide::State& state);
 
 nlohmann::json to_json(const SchedulerState& state);
+// What the next attempt goes on with: of what CPU time is worth, as status.calibration stays in that unit. Null: nothing.
+nlohmann::json for_next_attempt(const nlohmann::json& stored);
 // What an older operator has stored, too. What can't be read is as in a new job.
 SchedulerState scheduler_state_from_json(const nlohmann::json& j, std::size_t ranks, std::size_t sets);
 
