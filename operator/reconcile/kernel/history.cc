@@ -12,13 +12,6 @@ namespace {
 // The next reconcile continues where there are thousands.
 constexpr std::size_t kPerReconcile = 16;
 
-bool cools(const crds::RankMigration& m, const Observed& o) {
-  const std::uint64_t cooldown = o.job.spec.rescheduling.cooldown_supersteps;
-  // The stored superstep may lag behind; then the migration is kept longer.
-  return cooldown != 0 && m.status.phase == migrate::Phase::kSucceeded &&
-         m.status.superstep.value + cooldown > o.job.status.superstep.value;
-}
-
 }  // namespace
 
 std::vector<Forgotten> beyond_history(const Observed& o) {
@@ -35,7 +28,7 @@ std::vector<Forgotten> beyond_history(const Observed& o) {
                     [](const crds::RankMigration* m) { return std::tie(m->status.completion_time, m->metadata.name); });
   std::vector<Forgotten> out;
   for (std::size_t i = 0; i < ended.size() - limit && out.size() < kPerReconcile; ++i)
-    if (const crds::RankMigration& m = *ended[i]; !needed.contains(m.metadata.name) && !cools(m, o))
+    if (const crds::RankMigration& m = *ended[i]; !needed.contains(m.metadata.name))
       out.push_back({m.metadata.name, m.metadata.uid});
   return out;
 }

@@ -36,6 +36,7 @@ Rescheduler::Rescheduler(const crds::BspJob& job, std::size_t sets, bool records
   counted_ = stored.counted;
   work_ = observe::Work::from_json(stored.work);
   baseline_ = std::move(stored.baseline);
+  moves_ = std::move(stored.moves);
   predicted_sum_ = job.status.predicted_gain_seconds.value_or(0);
   realised_sum_ = job.status.realised_gain_seconds.value_or(0);
   any_gain_ = job.status.realised_gain_seconds.has_value();
@@ -119,6 +120,7 @@ void Rescheduler::note_wave(const Observed& o) {
     return;
   }
   baseline_->after = edge + 2;
+  note_moves(moves_, w, ranks_);
   for (std::size_t i = 0; i < w.moves.size(); ++i) {
     const auto m = std::ranges::find(o.migrations, w.moves[i].migration, [](const auto& x) { return x.metadata.name; });
     if (m != o.migrations.end() && i < w.bytes.size())

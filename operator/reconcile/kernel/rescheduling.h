@@ -74,6 +74,7 @@ class Rescheduler {
   std::vector<decide::MeasuredSuperstep> supersteps_;  // of the window, if records_
   std::uint32_t wave_seen_ = 0;                        // ended waves up to this one have been taken into account
   std::optional<Baseline> baseline_;
+  Moves moves_;
   double counted_ = 0;  // supersteps over which the last plan that moves counts its gain; 0: none yet
   double predicted_sum_ = 0;
   double realised_sum_ = 0;

@@ -64,7 +64,7 @@ void limit_moves(decide::Params& params, std::uint32_t most) {
   params.max_moves = params.max_moves == 0 ? most : std::min(params.max_moves, most);
 }
 
-observe::RankFacts facts_of(const crds::RankPlace& place, const observe::Collector& collector,
+observe::RankFacts facts_of(const crds::RankPlace& place, const observe::Collector& collector, const Moves& moves,
                             const FailedMoves& failed, const Observed& o) {
   observe::RankFacts facts;
   facts.node = place.node;
@@ -72,18 +72,13 @@ observe::RankFacts facts_of(const crds::RankPlace& place, const observe::Collect
       static_cast<double>(std::max<std::uint64_t>(place.memory_bytes, collector.memory_bytes(place.rank.value)));
   facts.blocked_reason = place.blocked_reason;
   facts.partners = collector.partners(place.rank.value);
-  std::vector<std::pair<std::uint64_t, std::string>> left;  // in order: the last one is where it came from
-  for (const auto& m : o.migrations) {
-    if (m.spec.rank != place.rank) continue;
-    if (m.status.phase == migrate::Phase::kSucceeded) {
-      facts.last_move = std::max(facts.last_move, m.status.superstep.value);
-      left.emplace_back(m.status.superstep.value, m.status.source_node);
-    }
-    if (facts.blocked_reason.empty()) facts.blocked_reason = reason_to_hold(m, o.now);
+  if (const auto moved = moves.find(place.rank.value); moved != moves.end()) {
+    facts.last_move = moved->second.last;
+    facts.left = moved->second.left;
   }
+  for (const auto& m : o.migrations)
+    if (m.spec.rank == place.rank && facts.blocked_reason.empty()) facts.blocked_reason = reason_to_hold(m, o.now);
   if (facts.blocked_reason.empty()) facts.blocked_reason = failed.reason_to_hold(place.rank.value);
-  std::ranges::stable_sort(left, {}, &std::pair<std::uint64_t, std::string>::first);
-  for (auto& [superstep, node] : left) facts.left.push_back(std::move(node));
   return facts;
 }
 
@@ -101,7 +96,8 @@ std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
   const auto& sets = o.job.status.epoch->sets;
   std::vector<observe::RankFacts> ranks;
   const FailedMoves failed(o);
-  for (const crds::RankPlace& place : o.job.status.ranks) ranks.push_back(facts_of(place, collector_, failed, o));
+  for (const crds::RankPlace& place : o.job.status.ranks)
+    ranks.push_back(facts_of(place, collector_, moves_, failed, o));
   decide::Snapshot snapshot =
       observe::make_snapshot(observe::make_platform(sets, nodes, calibration_, speeds_of_cores(o)), ranks, nodes);
   const bool mixed = work_.unit() == observe::WorkUnit::kMixed;  // the condition MixedUnits says it

@@ -55,6 +55,22 @@ decide::SparseGrid grid_of(const PByRank& p, std::size_t sets) {
   return {std::move(pattern), 1, std::move(values)};
 }
 
+// --- Moves ----------------------------------------------------------------------------------------------------
+// So many of all ranks together, but of one no fewer than its first and its last node, and no more than it may come to in years.
+constexpr std::size_t kLeft = 16'384, kLeastLeft = 2, kMostLeft = 8;
+
+std::vector<crds::RankGroups> nodes_left(const Moves& moves) {
+  std::vector<crds::RankGroups> by_order;
+  const std::size_t ranks = moves.empty() ? 0 : moves.rbegin()->first + std::size_t{1};
+  for (const auto& [rank, m] : moves) by_order.resize(std::max(by_order.size(), m.left.size()));
+  for (std::size_t n = 0; n < by_order.size(); ++n)
+    by_order[n] = crds::group_ranks(ranks, [&](std::size_t rank) {
+      const auto m = moves.find(static_cast<std::uint32_t>(rank));
+      return m == moves.end() || n >= m->second.left.size() ? "" : m->second.left[n];
+    });
+  return by_order;
+}
+
 // --- As it is stored ------------------------------------------------------------------------------------------
 struct PFromSet {
   std::uint32_t set = 0;
@@ -120,12 +136,23 @@ constexpr void fields_of(Of<StoredBaseline>, auto&& v) {
   v("after", &StoredBaseline::after);
 }
 
+struct StoredMoves {
+  std::uint64_t superstep = 0;
+  std::string ranks;  // of which it is the last move: "0-49,77"
+};
+constexpr void fields_of(Of<StoredMoves>, auto&& v) {
+  v("superstep", &StoredMoves::superstep);
+  v("ranks", &StoredMoves::ranks);
+}
+
 struct StoredScheduler {
   StoredWindow window;
   std::uint32_t wave_seen = 0;
   double counted = 0;
   json work;
   std::optional<StoredBaseline> baseline;
+  std::vector<StoredMoves> moved;
+  std::vector<crds::RankGroups> left;  // [n]: the n-th node that a rank left
 };
 constexpr void fields_of(Of<StoredScheduler>, auto&& v) {
   v("state", &StoredScheduler::window);
@@ -133,6 +160,8 @@ constexpr void fields_of(Of<StoredScheduler>, auto&& v) {
   v("counted", &StoredScheduler::counted, kRare);
   v("work", &StoredScheduler::work);
   v("baseline", &StoredScheduler::baseline);
+  v("moved", &StoredScheduler::moved);
+  v("left", &StoredScheduler::left, Field{.most = kMostLeft});
 }
 
 // What older operators stored in the same places: a number of each rank.
@@ -154,6 +183,23 @@ T read_or_new(const json& j) {
   return j.is_null() ? T{} : reflect::read<T>(j, "status.rescheduler").value_or(T{});
 }
 
+void read_moves(const StoredScheduler& stored, std::size_t ranks, Moves& moves) {
+  for (const StoredMoves& moved : stored.moved) {
+    const auto read = crds::ungroup_ranks({{"moved", moved.ranks}}, ranks, [&](std::size_t rank, const std::string&) {
+      moves[static_cast<std::uint32_t>(rank)].last = moved.superstep;
+      return Result<void>{};
+    });
+    if (!read) return moves.clear();
+  }
+  for (const crds::RankGroups& by_node : stored.left) {
+    const auto read = crds::ungroup_ranks(by_node, ranks, [&](std::size_t rank, const std::string& node) {
+      moves[static_cast<std::uint32_t>(rank)].left.push_back(node);
+      return Result<void>{};
+    });
+    if (!read) return moves.clear();
+  }
+}
+
 void read_older(const json& j, PByRank& p_comm, SchedulerState& state) {
   const auto window = read_or_new<OlderWindow>(part_at(j, "state"));
   if (window.P_comp.size() == p_comm.size()) state.window.P_comp = window.P_comp;
@@ -167,6 +213,17 @@ void read_older(const json& j, PByRank& p_comm, SchedulerState& state) {
 }
 
 }  // namespace
+
+void note_moves(Moves& moves, const migrate::Wave& wave, std::size_t ranks) {
+  const std::size_t most = std::clamp(kLeft / std::max<std::size_t>(ranks, 1), kLeastLeft, kMostLeft);
+  for (const migrate::Move& move : wave.moves) {
+    RankMoves& m = moves[move.rank];
+    m.last = wave.gate.superstep;
+    if (move.source_node.empty()) continue;  // of an older operator's wave
+    if (m.left.size() == most) m.left.erase(m.left.begin() + 1);
+    m.left.push_back(move.source_node);
+  }
+}
 
 void round_predictabilities(decide::State& state) {
   for (double& P : state.P_comp) P = rounded(P);
@@ -195,7 +252,9 @@ json to_json(const SchedulerState& state) {
                          .wave_seen = state.wave_seen,
                          .counted = significant(state.counted, 6),
                          .work = state.work.empty() ? json() : state.work,
-                         .baseline = {}};
+                         .baseline = {},
+                         .moved = {},
+                         .left = nodes_left(state.moves)};
   const PByRank p_comm = by_rank(state.window.P_comm);
   std::map<std::uint32_t, std::string> by_set;
   for (std::size_t i = 0; i < p_comm.size(); ++i)
@@ -209,6 +268,9 @@ json to_json(const SchedulerState& state) {
     stored.baseline = {.wave = b->wave, .alpha = b->alpha, .seconds = b->seconds, .of_ranks = {}, .after = b->after};
     for (const auto& [rank, seconds] : b->compute) stored.baseline->of_ranks.push_back({rank, seconds});
   }
+  std::map<std::uint64_t, std::vector<std::size_t>> moved;  // by superstep
+  for (const auto& [rank, m] : state.moves) moved[m.last].push_back(rank);
+  for (auto& [superstep, moving] : moved) stored.moved.push_back({superstep, crds::runs_of(std::move(moving))});
   return reflect::write(stored);
 }
 
@@ -236,6 +298,7 @@ SchedulerState scheduler_state_from_json(const json& j, std::size_t ranks, std::
   state.wave_seen = stored.wave_seen;
   state.counted = std::max(0.0, stored.counted);
   state.work = stored.work;
+  read_moves(stored, ranks, state.moves);
   if (const auto& b = stored.baseline) {
     state.baseline = {.wave = b->wave, .alpha = b->alpha, .seconds = b->seconds, .compute = {}, .after = b->after};
     for (const auto& [rank, seconds] : b->of_ranks) state.baseline->compute[rank] = seconds;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -11,6 +12,7 @@
 #include "base/core/fields.h"
 #include "crds/rank_groups.h"
 #include "operator/decide/model.h"
+#include "operator/migrate/wave.h"
 
 namespace bsp::reconcile {
 
@@ -23,12 +25,25 @@ struct Baseline {
   std::uint64_t after = 0;                  // supersteps from here on are measured in the new mapping; 0: not yet
 };
 
+// Of one rank in this attempt.
+struct RankMoves {
+  std::uint64_t last = 0;         // superstep after which it moved last
+  std::vector<std::string> left;  // nodes, in order: the first is where it began, the last one where it came from
+  bool operator==(const RankMoves&) const = default;
+};
+// By rank, of those that moved. RankMigrations don't say it: they also tell of earlier attempts, whose supersteps were others, and
+// the oldest of them are deleted.
+using Moves = std::map<std::uint32_t, RankMoves>;
+// Of each rank: its first node, and the last ones.
+void note_moves(Moves& moves, const migrate::Wave& wave, std::size_t ranks);
+
 struct SchedulerState {
   decide::State window;         // of its start
   std::uint32_t wave_seen = 0;  // ended waves up to this one have been taken into account
   double counted = 0;           // supersteps over which the last plan that moves counts its gain; 0: none yet
   nlohmann::json work;          // observe/work.h
   std::optional<Baseline> baseline;
+  Moves moves;
 };
 
 // P in the steps in which it is stored, one of 64: so that an operator that continues and one that restarts have the same.

@@ -58,15 +58,6 @@ TEST(History, IgnoresActiveAndDeletedMigrations) {
   EXPECT_THAT(beyond_history(o), IsEmpty());
 }
 
-TEST(History, KeepsAMoveThatBlocksItsRank) {
-  Observed o = with(0, {ended("old", 10), ended("late", 90), ended("undone", 95, migrate::Phase::kRolledBack)});
-  o.job.spec.rescheduling.cooldown_supersteps = 20;
-  o.job.status.superstep = {100};
-  EXPECT_THAT(names_of(beyond_history(o)), ElementsAre("old", "undone"));
-  o.job.spec.rescheduling.cooldown_supersteps = 0;
-  EXPECT_THAT(beyond_history(o), SizeIs(3));
-}
-
 TEST(History, DeletesThousandsInSeveralReconciles) {
   std::vector<crds::RankMigration> many;
   for (int i = 0; i < 3000; ++i) many.push_back(ended("m" + std::to_string(i), i));

@@ -1,12 +1,19 @@
-// What a job's attempt takes over from the one before.
+// What a job's attempt takes over from the one before, and what it knows of its own moves.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <format>
+#include <memory>
 
 #include "operator/reconcile/kernel/job.h"
 #include "tests/unit/reconcile/rescheduling_fixture.h"
 
 namespace bsp::reconcile {
 namespace {
+
+using ::testing::ElementsAre;
+using ::testing::SizeIs;
 
 class Attempts : public Rescheduling {
  protected:
@@ -23,7 +30,62 @@ class Attempts : public Rescheduling {
     o.job.status.wave_state = status_of(step).wave_state;
     ++o.job.status.attempt;
   }
+  // The first call that moves ranks; `t`: the superstep after it.
+  std::optional<Decided> next_moves(Rescheduler& r, std::uint64_t& t) const {
+    std::optional<Decided> decided;
+    for (const std::uint64_t last = t + 60; t < last && (!decided || decided->moves.empty()); ++t) decided = feed(r, t);
+    return decided;
+  }
+  // A wave of ranks 0 and 1 to fast, where they turn out to need 3 s instead of 1.
+  migrate::Wave make_a_bad_wave(Rescheduler& r, std::uint64_t& t) {
+    moved_ns = 3'000'000'000;
+    const auto decided = next_moves(r, t);
+    check(decided && decided->moves.size() == 2, "both move");
+    const migrate::Wave wave = begin(*decided);
+    store(r);
+    end(wave, migrate::Phase::kSucceeded, t);
+    feed(r, t++);
+    store(r);
+    return wave;
+  }
+  void expect_taken_back(Rescheduler& r, std::uint64_t& t, const crds::RankPlaces& before) {
+    const auto back = next_moves(r, t);
+    ASSERT_TRUE(back);
+    EXPECT_EQ(back->decision.outcome, crds::kTakingBack) << back->decision.message;
+    ASSERT_THAT(back->moves, SizeIs(2));
+    for (const MoveRequest& move : back->moves) EXPECT_EQ(move.node, before[move.rank].node) << "rank " << move.rank;
+  }
 };
+
+// Rank 2 moved at superstep 5,000 of the last attempt, before the job began again.
+TEST_F(Attempts, MovesOfAnEarlierOneAreNotTakenBack) {
+  Rescheduler r = rescheduler();
+  crds::RankMigration earlier;
+  earlier.metadata.name = "job-w0-r2";
+  earlier.spec.rank = {2};
+  earlier.status.phase = migrate::Phase::kSucceeded;
+  earlier.status.superstep = {5000};
+  earlier.status.source_node = "slow-0";
+  o.migrations.push_back(earlier);
+  const crds::RankPlaces before = o.job.status.ranks;
+  std::uint64_t t = 1;
+  make_a_bad_wave(r, t);
+  expect_taken_back(r, t, before);
+}
+
+// Somebody deletes all RankMigrations that have ended.
+TEST_F(Attempts, KnowTheirMovesWithoutRankMigrations) {
+  for (const bool restarted : {false, true}) {
+    const Observed before = o;
+    auto r = std::make_unique<Rescheduler>(rescheduler());
+    std::uint64_t t = 1;
+    make_a_bad_wave(*r, t);
+    o.migrations.clear();
+    if (restarted) r = std::make_unique<Rescheduler>(rescheduler());
+    expect_taken_back(*r, t, before.job.status.ranks);
+    o = before;
+  }
+}
 
 // Where CPU time is made work by the benchmark: what was learned of a Set's speed is in that unit.
 TEST_F(Attempts, KeepTheUnitOfWork) {
@@ -54,6 +116,30 @@ TEST_F(Attempts, KeepTheSpeedOfASetWithoutRanks) {
     begin_attempt();
     for (crds::RankPlace& place : o.job.status.ranks) place.set = "slow";
   }
+}
+
+// However often a rank moves, what is kept of it is bounded: where it began, and the last nodes.
+TEST(Moves, AreBoundedAndStored) {
+  SchedulerState state;
+  migrate::Wave wave;
+  wave.moves.resize(2);
+  wave.moves[1].rank = 7;
+  for (std::uint64_t t = 0; t < 100; ++t) {
+    wave.gate.superstep = 10 * t;
+    wave.moves[0].source_node = std::format("a-{}", t);
+    wave.moves[1].source_node = t < 2 ? "b" : "c";
+    note_moves(state.moves, wave, 8);
+  }
+  EXPECT_EQ(state.moves.at(0).last, 990u);
+  EXPECT_THAT(state.moves.at(0).left, ElementsAre("a-0", "a-93", "a-94", "a-95", "a-96", "a-97", "a-98", "a-99"));
+  EXPECT_EQ(scheduler_state_from_json(to_json(state), 8, 2).moves, state.moves);
+  EXPECT_TRUE(scheduler_state_from_json(to_json(state), 7, 2).moves.empty()) << "of another job";
+  note_moves(state.moves = {}, wave, 10'000);
+  for (const char* node : {"a", "b", "c"}) {
+    wave.moves[0].source_node = node;
+    note_moves(state.moves, wave, 10'000);
+  }
+  EXPECT_THAT(state.moves.at(0).left, ElementsAre("a-99", "c"));
 }
 
 }  // namespace

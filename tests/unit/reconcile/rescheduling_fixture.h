@@ -89,6 +89,7 @@ class Rescheduling : public testing::Test {
     wave.times.push_back({phase, o.now});
     wave.pause = {.total_ms = 500.0001, .transfer_ms = 100};
     wave.bytes.assign(wave.moves.size(), 10'000'000);
+    wave.gate.superstep = edge;
     if (phase == migrate::Phase::kSucceeded) {
       const std::uint64_t reported = o.job.status.epoch->epoch;
       o.job.status.epoch = migrate::next_plan(wave, *o.job.status.epoch);

@@ -239,11 +239,9 @@ TEST_F(Rescheduling, TerminatingPodsHoldTheirSlot) {
 
 TEST_F(Rescheduling, AMovedRankCoolsDownAndABlockedOneStays) {
   o.job.spec.rescheduling.cooldown_supersteps = 100;
-  crds::RankMigration m;
-  m.spec.rank = {0};
-  m.status.phase = Phase::kSucceeded;
-  m.status.superstep = {1};
-  o.migrations.push_back(m);
+  SchedulerState state;
+  state.moves[0] = {.last = 1, .left = {"slow-9"}};
+  o.job.status.rescheduler = to_json(state);
   o.job.status.ranks[1].blocked_reason = "an open window";
   Rescheduler r = rescheduler();
   const auto decided = feed(r, 1, 4);
