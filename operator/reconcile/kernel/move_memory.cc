@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/core/first_few.h"
 #include "base/json/fields.h"
 #include "operator/reconcile/capacity/resources.h"
 
@@ -32,6 +33,37 @@ MoveMemory MoveCapacity::of_largest() const {
   return most;
 }
 
+std::map<std::uint32_t, std::string> MoveCapacity::too_large() const {
+  const auto& epoch = o_.job.status.epoch;
+  struct Room {
+    const observe::NodeFacts* node = nullptr;
+    std::int64_t memory = 0;
+  };
+  Room most, second;
+  for (const observe::NodeFacts& node : o_.nodes) {
+    if (free_slots(node) == 0 || (epoch && !std::ranges::contains(epoch->sets, node.set))) continue;
+    Room room{&node, free_memory(node)};
+    if (!most.node || room.memory > most.memory) std::swap(room, most);
+    if (room.node && (!second.node || room.memory > second.memory)) second = room;
+  }
+  std::map<std::uint32_t, std::string> why;
+  for (const crds::RankPlace& rank : o_.job.status.ranks) {
+    const Room& room = most.node && most.node->name == rank.node ? second : most;
+    if (const MoveMemory move = of(rank); room.node && move.both() > room.memory)
+      why[rank.rank.value] = lack(*room.node, move);
+  }
+  return why;
+}
+
+MoveMemory MoveCapacity::of_largest_that_fits(const std::map<std::uint32_t, std::string>& too_large) const {
+  if (too_large.size() == o_.job.status.ranks.size()) return of_largest();
+  MoveMemory most{.process = asked_};
+  for (const crds::RankPlace& rank : o_.job.status.ranks)
+    if (const MoveMemory move = of(rank); move.both() > most.both() && !too_large.contains(rank.rank.value))
+      most = move;
+  return most;
+}
+
 std::uint32_t MoveCapacity::free_slots(const observe::NodeFacts& node) const {
   const auto here = held_.find(node.name);
   const std::uint32_t held = node.taken + (here == held_.end() ? 0 : here->second);
@@ -53,7 +85,8 @@ std::string MoveCapacity::lack(const observe::NodeFacts& node, const MoveMemory&
 }
 
 std::string MoveCapacity::lack() const {
-  const MoveMemory move = of_largest();
+  const std::map<std::uint32_t, std::string> stay = too_large();
+  const MoveMemory move = of_largest_that_fits(stay);
   std::map<std::string, const observe::NodeFacts*> short_of;  // by Set: a node with a slot; null: one has both
   for (const observe::NodeFacts& node : o_.nodes) {
     if (free_slots(node) == 0) continue;
@@ -63,18 +96,23 @@ std::string MoveCapacity::lack() const {
   }
   for (const auto& [set, node] : short_of)
     if (node) return std::format("no rank can move into Set {}: {}", set, lack(*node, move));
-  return "";
+  if (stay.empty()) return "";
+  FirstFew ranks;
+  for (const auto& [rank, why] : stay) ranks.add(std::to_string(rank));
+  return std::format("rank {} can't move: {}", ranks.text(), stay.begin()->second);
 }
 
-void keep_memory(std::vector<observe::NodeFacts>& nodes, const Observed& o) {
+std::map<std::uint32_t, std::string> keep_memory(std::vector<observe::NodeFacts>& nodes, const Observed& o) {
   const MoveCapacity capacity(o);
-  const std::int64_t each = capacity.of_largest().both();
-  if (each <= 0) return;
+  std::map<std::uint32_t, std::string> too_large = capacity.too_large();
+  const std::int64_t each = capacity.of_largest_that_fits(too_large).both();
+  if (each <= 0) return too_large;
   for (observe::NodeFacts& node : nodes) {
     const std::int64_t fit = std::max<std::int64_t>(capacity.free_memory(node), 0) / each;
     if (const std::uint32_t free = capacity.free_slots(node); fit < free)
       node.taken += free - static_cast<std::uint32_t>(fit);
   }
+  return too_large;
 }
 
 }  // namespace bsp::reconcile

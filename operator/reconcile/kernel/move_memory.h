@@ -26,12 +26,16 @@ class MoveCapacity {
 
   [[nodiscard]] MoveMemory of(const crds::RankPlace& rank) const;
   [[nodiscard]] MoveMemory of_largest() const;
+  // By rank, why it fits on none of the nodes with a free slot, its own apart. Nobody, if there is none.
+  [[nodiscard]] std::map<std::uint32_t, std::string> too_large() const;
+  // The same of the ranks that fit on one; of all, if none does.
+  [[nodiscard]] MoveMemory of_largest_that_fits(const std::map<std::uint32_t, std::string>& too_large) const;
   // What a node has left for targets of this job: slots, and bytes (INT64_MAX where memory is not counted).
   [[nodiscard]] std::uint32_t free_slots(const observe::NodeFacts& node) const;
   [[nodiscard]] std::int64_t free_memory(const observe::NodeFacts& node) const;
   // "node fast-1 has a free slot, but not …"
   [[nodiscard]] std::string lack(const observe::NodeFacts& node, const MoveMemory& move) const;
-  // "" unless a Set has free slots, but none on a node with the memory for a move.
+  // "" unless a Set has free slots, but none on a node with the memory for a move, or a rank fits nowhere.
   [[nodiscard]] std::string lack() const;
 
  private:
@@ -40,7 +44,8 @@ class MoveCapacity {
   std::map<std::string, std::uint32_t> held_;  // pods, by node
 };
 
-// Hides from decisions the slots for which a node lacks the memory.
-void keep_memory(std::vector<observe::NodeFacts>& nodes, const Observed& o);
+// Hides from decisions the slots for which a node lacks the memory. Returns the ranks that are too large: they stay, and don't
+// count for the others.
+std::map<std::uint32_t, std::string> keep_memory(std::vector<observe::NodeFacts>& nodes, const Observed& o);
 
 }  // namespace bsp::reconcile

@@ -45,10 +45,10 @@ std::string reason_to_hold(const crds::RankMigration& m, Time now) {
   return went_back && at != std::string::npos ? m.status.message.substr(at + of_rank.size()) : "";
 }
 
-// What moves may use of them.
-std::vector<observe::NodeFacts> nodes_for_moves(const Observed& o) {
+// What moves may use of them. `too_large`: keep_memory's.
+std::vector<observe::NodeFacts> nodes_for_moves(const Observed& o, std::map<std::uint32_t, std::string>& too_large) {
   std::vector<observe::NodeFacts> nodes = o.nodes;
-  keep_memory(nodes, o);
+  too_large = keep_memory(nodes, o);
   std::set<std::string_view> pods_of_ranks;
   for (const crds::RankPlace& place : o.job.status.ranks) pods_of_ranks.insert(place.pod);
   std::map<std::string_view, std::uint32_t> leaving;  // sources not gone yet hold their slot; by node
@@ -85,7 +85,8 @@ observe::RankFacts facts_of(const crds::RankPlace& place, const observe::Collect
 }  // namespace
 
 std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
-  const std::vector<observe::NodeFacts> nodes = nodes_for_moves(o);
+  std::map<std::uint32_t, std::string> too_large;
+  const std::vector<observe::NodeFacts> nodes = nodes_for_moves(o, too_large);
   decide::Params params = params_;
   params.timed_work = work_.unit() == observe::WorkUnit::kCpuTime && benchmarks_.speeds().empty();
   if (work_.guesses()) params.max_moves = 1;  // one rank shows whether the guess was right
@@ -96,8 +97,11 @@ std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
   const auto& sets = o.job.status.epoch->sets;
   std::vector<observe::RankFacts> ranks;
   const FailedMoves failed(o);
-  for (const crds::RankPlace& place : o.job.status.ranks)
+  for (const crds::RankPlace& place : o.job.status.ranks) {
     ranks.push_back(facts_of(place, collector_, moves_, failed, o));
+    const auto why = too_large.find(place.rank.value);
+    if (why != too_large.end() && ranks.back().blocked_reason.empty()) ranks.back().blocked_reason = why->second;
+  }
   decide::Snapshot snapshot =
       observe::make_snapshot(observe::make_platform(sets, nodes, calibration_, speeds_of_cores(o)), ranks, nodes);
   const bool mixed = work_.unit() == observe::WorkUnit::kMixed;  // the condition MixedUnits says it

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <format>
 #include <nlohmann/json.hpp>
 
 #include "operator/reconcile/kernel/status.h"
@@ -96,6 +97,27 @@ TEST_F(MoveMemoryTest, ClosesNodesToDecisions) {
   EXPECT_EQ(open(), 3u) << "the rank that is in fast keeps its slot";
   give(355);
   EXPECT_EQ(open(), 1u);
+}
+
+// Rank `from` needs 64 GiB for a moment, the others 512 MiB.
+TEST_F(MoveMemoryTest, OfARankThatFitsNowhereClosesNoNodeToOthers) {
+  give(40 * 1024);
+  o.job.status.ranks[from].memory_bytes = 32 * 1024 * kMi;
+  std::vector<observe::NodeFacts> nodes = o.nodes;
+  for (observe::NodeFacts& node : nodes)
+    if (node.set == "slow") node.cordoned = true;
+  o.nodes = nodes;
+  const std::map<std::uint32_t, std::string> held_back = keep_memory(nodes, o);
+  std::uint32_t open = 0;
+  for (const observe::NodeFacts& node : nodes)
+    if (node.set == "fast") open += node.slots - node.taken;
+  EXPECT_EQ(open, 3u);
+  ASSERT_EQ(held_back.size(), 1u);
+  EXPECT_THAT(held_back.at(from), HasSubstr("not the memory that a move takes while it lasts: 32768 MiB for the rank"));
+  crds::BspJobStatus status = o.job.status;
+  EXPECT_TRUE(warn_of_move_memory(o, status));
+  EXPECT_THAT(crds::find_condition(status.conditions, kMovesLackMemory)->message,
+              HasSubstr(std::format("rank {} can't move: node fast-", from)));
 }
 
 TEST_F(MoveMemoryTest, IsReportedInACondition) {
