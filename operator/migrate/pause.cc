@@ -1,6 +1,7 @@
 // The parts of the pause, from what the sidecars have measured.
 #include <algorithm>
 
+#include "base/core/significant.h"
 #include "operator/migrate/machine.h"
 
 namespace bsp::migrate {
@@ -34,16 +35,19 @@ void Machine::measure() {
   if (committed != 0 && first_open != ~0ull && first_open > committed) pause.commit_ms = ms(first_open - committed);
   for (const Move& move : wave_.moves) {
     std::uint64_t bytes = 0;
+    double transfer_ms = 0;
     if (const PodView* source = find(move.source_pod); source && transfers(*source, move)) {
       pause.dump_ms = std::max(pause.dump_ms, ms(source->status->transfer.dump_ns));
       bytes = source->status->transfer.bytes;
     }
     if (const PodView* target = find(move.target_pod); target && transfers(*target, move)) {
-      pause.transfer_ms = std::max(pause.transfer_ms, ms(target->status->transfer.transfer_ns));
+      transfer_ms = ms(target->status->transfer.transfer_ns);
+      pause.transfer_ms = std::max(pause.transfer_ms, transfer_ms);
       pause.restore_ms = std::max(pause.restore_ms, ms(target->status->transfer.restore_ns));
       bytes = std::max(bytes, target->status->transfer.bytes);
     }
     next_.wave.bytes.push_back(bytes);
+    next_.wave.transfer_ms.push_back(significant(transfer_ms, 4));
   }
   next_.wave.pause = pause;
 }

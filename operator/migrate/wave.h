@@ -102,6 +102,7 @@ struct Wave {
   std::optional<std::uint32_t> lost_rank;  // kFailed: the rank whose process is gone, if that is the reason
   crds::PauseParts pause;                  // filled at the end
   std::vector<std::uint64_t> bytes;        // per move, filled at the end
+  std::vector<double> transfer_ms;         // the same; 0: not known. Empty in a wave of an older operator
 
   [[nodiscard]] Time entered(Phase p) const;  // when the phase began last; Time{} if never
 };
@@ -122,6 +123,7 @@ constexpr void fields_of(Of<Wave>, auto&& v) {
   v("lostRank", &Wave::lost_rank);
   v("pause", &Wave::pause, kRequired);
   v("bytes", &Wave::bytes, kRequired);
+  v("transferMs", &Wave::transfer_ms);
 }
 
 // Nothing is left to decide. Pods that are no longer needed are still to be deleted.

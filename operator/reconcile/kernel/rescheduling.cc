@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <format>
+#include <map>
 #include <string_view>
 #include <utility>
 
@@ -121,10 +122,27 @@ void Rescheduler::note_wave(const Observed& o) {
   }
   baseline_->after = edge + 2;
   note_moves(moves_, w, ranks_);
-  for (std::size_t i = 0; i < w.moves.size(); ++i) {
-    const auto m = std::ranges::find(o.migrations, w.moves[i].migration, [](const auto& x) { return x.metadata.name; });
-    if (m != o.migrations.end() && i < w.bytes.size())
-      calibration_.add_move(m->status.source_set, m->status.target_set, w.bytes[i], w.pause);
+  learn_of_moves(w, o);
+}
+
+// Of all moves from one Set to another, the one with the most bytes: the time of others is mostly not that of their bytes. The pause
+// waits for the longest transfer of the wave; what that one takes longer than this one is no fixed part of this one.
+void Rescheduler::learn_of_moves(const migrate::Wave& w, const Observed& o) {
+  const std::vector<std::string>& sets = o.job.status.epoch->sets;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::size_t> largest;  // by source and target Set
+  for (std::size_t i = 0; i < std::min(w.moves.size(), w.bytes.size()); ++i) {
+    const auto [at, first] = largest.try_emplace({w.moves[i].source_set, w.moves[i].target_set}, i);
+    if (!first && w.bytes[i] > w.bytes[at->second]) at->second = i;
+  }
+  const auto of_all = std::ranges::max_element(w.bytes);
+  for (const auto& [pair, i] : largest) {
+    crds::PauseParts pause = w.pause;
+    if (i < w.transfer_ms.size())
+      pause.transfer_ms = w.transfer_ms[i];
+    else if (w.bytes.begin() + static_cast<std::ptrdiff_t>(i) != of_all)
+      continue;  // an older operator's wave: which of the times is the longest one's is all that it says
+    pause.total_ms = std::max(0.0, pause.total_ms - (w.pause.transfer_ms - pause.transfer_ms));
+    calibration_.add_move(sets[pair.first], sets[pair.second], w.bytes[i], pause);
   }
 }
 

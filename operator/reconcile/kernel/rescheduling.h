@@ -47,6 +47,7 @@ class Rescheduler {
   static constexpr std::size_t kCompared = 10;  // supersteps on either side of a wave, at most
 
   void note_wave(const Observed& o);
+  void learn_of_moves(const migrate::Wave& wave, const Observed& o);
   void learn_of_delay(const migrate::Wave& wave, const Observed& o);
   std::optional<Decided> decide_now(const Observed& o);
   void open_window();  // from state_

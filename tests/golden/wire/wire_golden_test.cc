@@ -96,6 +96,7 @@ migrate::Wave wave() {
   w.lost_rank = 8;
   w.pause = {1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5, 8.5};
   w.bytes = {9, 10};
+  w.transfer_ms = {11.5, 12.5};
   return w;
 }
 

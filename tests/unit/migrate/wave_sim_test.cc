@@ -135,6 +135,8 @@ TEST(WaveSimPlain, SucceedsWithoutFaults) {
     EXPECT_GT(o.wave.pause.total_ms, 0);
     EXPECT_GT(o.wave.pause.commit_ms, 0);
     EXPECT_LE(o.wave.pause.commit_ms, o.wave.pause.total_ms);
+    ASSERT_EQ(o.wave.transfer_ms.size(), s.moves);
+    EXPECT_EQ(std::ranges::max(o.wave.transfer_ms), o.wave.pause.transfer_ms);
     EXPECT_EQ(phases_of(o.wave),
               (std::vector{Phase::kPreparing, Phase::kPausing, Phase::kCheckpointing, Phase::kTransferring,
                            Phase::kRestoring, Phase::kResuming, Phase::kSucceeded}));

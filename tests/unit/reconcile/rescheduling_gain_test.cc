@@ -42,8 +42,39 @@ TEST_F(Rescheduling, RealisedGainsCompareBeforeAndAfterTheWave) {
     bool bandwidth = false;
     for (const auto& f : o.job.status.calibration)
       if (f.name == "bandwidth")
-        bandwidth = f.source == crds::CalibrationSource::kMeasured && f.value == 1e8 && f.samples == 2;
-    EXPECT_TRUE(bandwidth) << "10 MB in 100 ms, twice";
+        bandwidth = f.source == crds::CalibrationSource::kMeasured && f.value == 1e8 && f.samples == 1;
+    EXPECT_TRUE(bandwidth) << "10 MB in 100 ms; of two such transfers one counts";
+    o = before;
+  }
+}
+
+// A rank of 4 GB goes beside one of 10 MB, at 1 GB/s and with 400 ms besides.
+TEST_F(Rescheduling, ALargeRankTeachesNothingOfASmallOne) {
+  for (const bool each_known : {true, false}) {
+    const Observed before = o;
+    Rescheduler r = rescheduler();
+    const auto decided = feed(r, 1, 4);
+    ASSERT_TRUE(decided);
+    migrate::Wave wave = begin(*decided);
+    ASSERT_THAT(wave.moves, SizeIs(2));
+    feed(r, 5, 7);
+    end(wave, Phase::kSucceeded, 7);
+    wave = *stored_wave(o.job.status).value();
+    wave.bytes = {10'000'000, 4'000'000'000};
+    wave.pause = {.total_ms = 4400, .dump_ms = 4000, .transfer_ms = 4000, .restore_ms = 200};
+    if (each_known) wave.transfer_ms = {10, 4000};
+    o.job.status.wave_state = migrate::to_json(wave);
+    feed(r, 8);
+    store(r);
+    for (const auto& entry : o.job.status.calibration) {
+      if (entry.name == "bandwidth") {
+        EXPECT_NEAR(entry.value, 1e9, 1);
+      }
+      if (entry.name == "migrationFixed") {
+        EXPECT_NEAR(entry.value, 0.4, 1e-6);
+      }
+    }
+    ASSERT_TRUE(std::ranges::contains(o.job.status.calibration, "migrationFixed", &crds::CalibrationEntry::name));
     o = before;
   }
 }
