@@ -238,7 +238,7 @@ int complete(MPI_Request* slot, Request* r, int* flag, MPI_Status* status, RealC
   MPI_Status own = r->status;
   int rc = r->error;
   const MPI_Comm to_raise_on =
-      r->completed ? r->comm : nullptr;  // MPI raises the error of a request that it completes now
+      r->completed ? r->comm.load() : nullptr;  // MPI raises the error of a request that it completes now
   if (r->completed) {
     *flag = 1;
   } else {

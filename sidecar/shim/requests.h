@@ -58,7 +58,8 @@ struct Request : SeenByFortran, Object {
   MPI_Request real = nullptr;
   RequestKind kind = RequestKind::kOther;
   const char* what = "";         // the call that created it
-  MPI_Comm comm = nullptr;       // the program's handle, for its error handler; nullptr: none, or freed
+  // The program's handle, for its error handler; nullptr: none, or freed, perhaps by another thread.
+  std::atomic<MPI_Comm> comm{nullptr};
   const Peers* peers = nullptr;  // for the source of what it receives
   int send_to = -1;              // world rank, counted at each start of a persistent send
   bool persistent = false;
