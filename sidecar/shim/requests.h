@@ -57,7 +57,7 @@ struct Partitions {
 struct Request : SeenByFortran, Object {
   MPI_Request real = nullptr;
   RequestKind kind = RequestKind::kOther;
-  const char* what = "";         // the call that created it
+  const char* what = "";  // the call that created it
   // The program's handle, for its error handler; nullptr: none, or freed, perhaps by another thread.
   std::atomic<MPI_Comm> comm{nullptr};
   const Peers* peers = nullptr;  // for the source of what it receives
