@@ -176,18 +176,15 @@ const Calibration::Apart* Calibration::apart(const std::string& node, double of_
   return evidence >= kEvidence * std::log(1 + kApart) ? &it->second : nullptr;
 }
 
-bool Calibration::may_return_to(const std::string& node, const std::string& set,
-                                const std::map<std::string, double>& nominal) const {
-  const double of_set = cpu(set, nominal).value;
-  const Apart* was = apart(node, of_set);
-  return was && was->speed.value < of_set && is_over(*was);
-}
-
 Calibration::Value Calibration::cpu_of_node(const std::string& node, const std::string& set,
                                             const std::map<std::string, double>& nominal) const {
   const Value of_set = cpu(set, nominal);
-  const Apart* is = apart(node, of_set.value);
-  return is && !is_over(*is) ? Value{is->speed.value, true, error_of(is->speed, 1)} : of_set;
+  const Apart* was = apart(node, of_set.value);
+  if (!was) return of_set;
+  if (!is_over(*was)) return {.value = was->speed.value, .measured = true, .error = error_of(was->speed, 1)};
+  Value again = of_set;
+  again.may_return = was->speed.value < of_set.value;
+  return again;
 }
 
 void Calibration::rescale(const std::string& set, double ratio) {
@@ -203,9 +200,9 @@ void Calibration::add_move(const std::string& from, const std::string& to, std::
   // It spans the clocks of two nodes, which may differ by minutes. Each part was measured with one clock.
   const double parts = std::max(pause.dump_ms, pause.transfer_ms) + pause.restore_ms + pause.open_ms;
   const double total = std::min(pause.total_ms, 2 * parts + kBesidesMs);
-  if (total > 0) pause_.add(total * 1e-3);
-  if (total > 0)
-    fixed_[to].add(std::max(0.0, total * 1e-3 - static_cast<double>(bytes) * seconds_per_byte(from, to).value));
+  if (!(total > 0)) return;
+  pause_.add(total * 1e-3);
+  fixed_[to].add(std::max(0.0, total * 1e-3 - static_cast<double>(bytes) * seconds_per_byte(from, to).value));
 }
 
 void Calibration::add_late_move(const std::string& from, const std::string& to, std::uint64_t bytes, double seconds) {

@@ -84,15 +84,14 @@ class Calibration {
     double value = 0;
     bool measured = false;
     double error = 0;  // of a measured speed, standard, relative
+    // Of a node: it was slower than its Set, but that is too long ago to say anything, so that ranks that left it may return.
+    bool may_return = false;
   };
   // Instructions/s; unmeasured Sets by their nominal speed relative to a measured one.
   [[nodiscard]] Value cpu(const std::string& set, const std::map<std::string, double>& nominal) const;
   // The same of a node: its own value, or its Set's.
   [[nodiscard]] Value cpu_of_node(const std::string& node, const std::string& set,
                                   const std::map<std::string, double>& nominal) const;
-  // Whether it was slower than its Set, but that is too long ago to say anything, so that ranks that left it may return.
-  [[nodiscard]] bool may_return_to(const std::string& node, const std::string& set,
-                                   const std::map<std::string, double>& nominal) const;
   [[nodiscard]] Value seconds_per_byte(const std::string& from, const std::string& to) const;
   [[nodiscard]] Value fixed(const std::string& to) const;
   // Bytes/s of all ranks together; 0: not seen to be a limit.

@@ -64,7 +64,7 @@ decide::Platform make_platform(const std::vector<std::string>& sets, const std::
                                    .slots = node.slots,
                                    .taken = node.taken,
                                    .cordoned = node.cordoned,
-                                   .may_return = calibration.may_return_to(node.name, node.set, nominal)});
+                                   .may_return = cpu.may_return});
   }
   const std::size_t n = sets.size();
   platform.T = decide::Grid<double>(n, n);
