@@ -26,10 +26,10 @@ MoveMemory MoveCapacity::of(const crds::RankPlace& rank) const {
   return {.process = std::max(asked_, held), .checkpoint = held};
 }
 
-MoveMemory MoveCapacity::of_largest() const {
+MoveMemory MoveCapacity::of_largest(const std::map<std::uint32_t, std::string>& without) const {
   MoveMemory most{.process = asked_};
   for (const crds::RankPlace& rank : o_.job.status.ranks)
-    if (const MoveMemory move = of(rank); move.both() > most.both()) most = move;
+    if (const MoveMemory move = of(rank); move.both() > most.both() && !without.contains(rank.rank.value)) most = move;
   return most;
 }
 
@@ -56,12 +56,7 @@ std::map<std::uint32_t, std::string> MoveCapacity::too_large() const {
 }
 
 MoveMemory MoveCapacity::of_largest_that_fits(const std::map<std::uint32_t, std::string>& too_large) const {
-  if (too_large.size() == o_.job.status.ranks.size()) return of_largest();
-  MoveMemory most{.process = asked_};
-  for (const crds::RankPlace& rank : o_.job.status.ranks)
-    if (const MoveMemory move = of(rank); move.both() > most.both() && !too_large.contains(rank.rank.value))
-      most = move;
-  return most;
+  return too_large.size() == o_.job.status.ranks.size() ? of_largest() : of_largest(too_large);
 }
 
 std::uint32_t MoveCapacity::free_slots(const observe::NodeFacts& node) const {

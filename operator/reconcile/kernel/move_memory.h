@@ -25,7 +25,7 @@ class MoveCapacity {
   explicit MoveCapacity(const Observed& o);
 
   [[nodiscard]] MoveMemory of(const crds::RankPlace& rank) const;
-  [[nodiscard]] MoveMemory of_largest() const;
+  [[nodiscard]] MoveMemory of_largest(const std::map<std::uint32_t, std::string>& without = {}) const;
   // By rank, why it fits on none of the nodes with a free slot, its own apart. Nobody, if there is none.
   [[nodiscard]] std::map<std::uint32_t, std::string> too_large() const;
   // The same of the ranks that fit on one; of all, if none does.
