@@ -30,6 +30,11 @@ class Attempts : public Rescheduling {
     o.job.status.wave_state = status_of(step).wave_state;
     ++o.job.status.attempt;
   }
+  void run_twelve_supersteps() {
+    Rescheduler r = rescheduler();
+    for (std::uint64_t t = 1; t <= 12; ++t) feed(r, t);
+    store(r);
+  }
   // The first call that moves ranks; `t`: the superstep after it.
   std::optional<Decided> next_moves(Rescheduler& r, std::uint64_t& t) const {
     std::optional<Decided> decided;
@@ -92,9 +97,7 @@ TEST_F(Attempts, KeepTheUnitOfWork) {
   o.job.spec.rescheduling.mode = crds::ReschedulingMode::kAdvise;
   time_and_benchmark();
   for (int attempt = 0; attempt < 5; ++attempt) {
-    Rescheduler r = rescheduler();
-    for (std::uint64_t t = 1; t <= 12; ++t) feed(r, t);
-    store(r);
+    run_twelve_supersteps();
     EXPECT_NEAR(calibrated("cpu", "slow")->value, 5e8, 1e3) << "attempt " << attempt;
     EXPECT_NEAR(calibrated("cpu", "fast")->value, 2e9, 1e3) << "attempt " << attempt;
     begin_attempt();
@@ -109,9 +112,7 @@ TEST_F(Attempts, KeepTheSpeedOfASetWithoutRanks) {
   o.job.spec.rescheduling.mode = crds::ReschedulingMode::kAdvise;
   time_and_benchmark();
   for (int attempt = 0; attempt < 5; ++attempt) {
-    Rescheduler r = rescheduler();
-    for (std::uint64_t t = 1; t <= 12; ++t) feed(r, t);
-    store(r);
+    run_twelve_supersteps();
     EXPECT_NEAR(calibrated("cpu", "fast")->value, 2e9, 1e3) << "attempt " << attempt;
     begin_attempt();
     for (crds::RankPlace& place : o.job.status.ranks) place.set = "slow";
