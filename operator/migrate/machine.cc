@@ -67,9 +67,7 @@ bool Machine::all_stopped() const {
 bool Machine::anyone_finished() const {
   bool any = false;
   for_each_member([&](const wire::Member&, const PodView& pod) {
-    any |= pod.status &&
-           (pod.status->phase == RankPhase::kFinalized ||
-            (pod.status->phase == RankPhase::kExited && pod.status->exit_code == 0 && pod.status->exit_signal == 0));
+    any |= pod.ended_well() || (pod.status && pod.status->phase == RankPhase::kFinalized);
   });
   return any;
 }

@@ -106,7 +106,8 @@ std::string Machine::admitted() const {
   for (const wire::Member& member : ranks().members) {
     if (std::ranges::contains(wave_.moves, member.pod, &Move::target_pod)) continue;
     const PodView* pod = find(member.pod);
-    if (pod && pod->status && std::max(pod->status->admitted_epoch, pod->status->epoch) >= wave_.next_epoch)
+    if (!pod || !pod->status) continue;
+    if (pod->ended_well() || std::max(pod->status->admitted_epoch, pod->status->epoch) >= wave_.next_epoch)
       return std::format("rank {} was let into epoch {}", member.rank, wave_.next_epoch);
   }
   return "";

@@ -58,8 +58,9 @@ bool Machine::open(const wire::EpochPlan& plan) {
   // as they were, and an epoch can name the sources again.
   const bool copies_go_on = std::ranges::all_of(plan.members, [&](const wire::Member& member) {
     const PodView* pod = moved(member) ? find(member.pod) : nullptr;
-    return !moved(member) || (pod && pod->status && pod->status->phase != RankPhase::kStopped &&
-                              pod->status->phase != RankPhase::kWaiting && pod->status->phase != RankPhase::kExited);
+    return !moved(member) || (pod && pod->ended_well()) ||
+           (pod && pod->status && pod->status->phase != RankPhase::kStopped &&
+            pod->status->phase != RankPhase::kWaiting && pod->status->phase != RankPhase::kExited);
   });
   bool all = true;
   for (const wire::Member& member : plan.members) {
@@ -67,7 +68,7 @@ bool Machine::open(const wire::EpochPlan& plan) {
     const bool runs = pod && pod->status && pod->status->epoch == plan.epoch &&
                       pod->status->phase != RankPhase::kOpening && pod->status->phase != RankPhase::kStopped &&
                       pod->status->phase != RankPhase::kWaiting;
-    if (runs) continue;
+    if (runs || (pod && pod->ended_well())) continue;
     all = false;
     if (!copies_go_on && !moved(member)) continue;
     if (pod && pod->answers() && pod->status->prepared_epoch >= plan.epoch)

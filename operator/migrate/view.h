@@ -58,6 +58,11 @@ struct PodView : SidecarView {
   [[nodiscard]] bool has_ended() const {
     return !exists || ended || (status && status->phase == wire::RankPhase::kExited);
   }
+  // Of such an end the epoch isn't known where only the node reports it. But a stopped rank can't end well, so this one has
+  // gone on since.
+  [[nodiscard]] bool ended_well() const {
+    return status && status->phase == wire::RankPhase::kExited && status->exit_code == 0 && status->exit_signal == 0;
+  }
   // It can hold no process: it is gone or going, or its app container has ended.
   [[nodiscard]] bool lost() const { return !exists || deleting || ended; }
 };

@@ -295,6 +295,11 @@ class Committed : public Steps {
   void met(std::chrono::seconds ago) {
     for (const auto& t : wave.times) view.since[t.phase] = view.now - ago;
   }
+  void end_well(const char* pod) {
+    wire::RankStatus& status = view.pods[pod].status.emplace();
+    status.phase = RankPhase::kExited;
+    status.exit_code = 0;
+  }
   void kill(const char* pod) {
     view.pods[pod].status->phase = RankPhase::kExited;
     view.pods[pod].status->exit_signal = 9;
@@ -376,6 +381,36 @@ TEST_F(Committed, ButNotOnceAnotherRankWasAdmitted) {
   // A sidecar too old to say may have let it in.
   view.pods["c"].status->admitted_epoch = ~0ull;
   EXPECT_EQ(step().wave.phase, Phase::kFailed);
+}
+
+// Their sidecars ended with their pods, so a later leader knows nothing else of them. A stopped rank ends well only once it
+// has gone on.
+TEST_F(Committed, RanksThatEndedWellHaveGoneOn) {
+  end_well("c");
+  EXPECT_EQ(step().wave.phase, Phase::kResuming) << "b is stopped";
+  view.pods["b"].status->phase = RankPhase::kFinalized;
+  view.pods["b"].status->epoch = 4;
+  EXPECT_EQ(step().wave.phase, Phase::kSucceeded);
+  end_well("b");
+  EXPECT_EQ(step().wave.phase, Phase::kSucceeded);
+  view.epoch = rollback_plan(wave, view.epoch);
+  wave.rollback_committed = true;
+  enter(Phase::kRollingBack);
+  EXPECT_EQ(step().wave.phase, Phase::kRollingBack) << "a is stopped";
+  end_well("a");
+  EXPECT_EQ(step().wave.phase, Phase::kRolledBack);
+}
+
+TEST_F(Committed, TheOthersFollowACopyThatEndedWell) {
+  end_well("b");
+  EXPECT_THAT(step().actions, Contains(Asked{ActionKind::kOpenEpoch, "c", 4, std::nullopt}));
+}
+
+TEST_F(Committed, ARankThatEndedWellWasAdmitted) {
+  end_well("c");
+  kill("b");
+  EXPECT_EQ(step().wave.phase, Phase::kFailed);
+  EXPECT_EQ(step().wave.lost_rank, 0u);
 }
 
 TEST_F(Committed, AnOpenEpochThatWasUnderWayIsSeenBeforeTheSourceIsNamed) {

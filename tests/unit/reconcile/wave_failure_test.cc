@@ -192,6 +192,32 @@ TEST(Waves, AProgramThatEndsDoesNotWaitForStartingTargets) {
   EXPECT_EQ(w.migration("m").status.message, "the program is ending");
 }
 
+// The API server was away meanwhile, say. The sidecars have ended with their pods, so only the nodes say how the ranks ended.
+TEST(Waves, AProgramThatEndsWellWithoutAnOperatorSucceeds) {
+  for (const Phase phase : {Phase::kPreparing, Phase::kResuming, Phase::kRollingBack}) {
+    SCOPED_TRACE(crds::to_string(phase));
+    World w({.supersteps = 60});
+    ASSERT_TRUE(w.run_until(JobPhase::kRunning));
+    w.migrate_by_hand("m", 0, "fast");
+    if (phase == Phase::kPreparing) w.slow_start = 1000;
+    ASSERT_TRUE(w.run_until(phase == Phase::kRollingBack ? Phase::kRestoring : phase)) << w.trace;
+    if (phase == Phase::kRollingBack) w.lose_pod("job-r0-g1");
+    ASSERT_TRUE(w.run_until([&] {
+      return w.wave_phase() == phase && std::ranges::all_of(w.job.status.epoch->members, [&](const wire::Member& m) {
+               return w.find(m.pod)->computes();
+             });
+    })) << w.trace;
+    w.restart_operator(1000);
+    ASSERT_TRUE(w.run_until([&] { return w.all_ended(); }, 200)) << w.trace;
+    for (int i = 0; i < 10; ++i) w.tick();
+    w.restart_operator();
+    ASSERT_TRUE(w.run_until(JobPhase::kSucceeded, 300)) << w.trace;
+    EXPECT_EQ(w.job.status.attempt, 0u);
+    EXPECT_EQ(w.migration("m").status.phase, phase == Phase::kResuming ? Phase::kSucceeded : Phase::kRolledBack);
+    expect_quiet(w);
+  }
+}
+
 // --- Is lost ---------------------------------------------------------------------------------------------------
 TEST(Waves, ARankThatDiesInAWaveFailsItAndTheJobRestarts) {
   for (const auto phase : {Phase::kPausing, Phase::kCheckpointing, Phase::kResuming}) {

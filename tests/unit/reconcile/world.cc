@@ -48,6 +48,8 @@ void World::start_pods() {
   std::erase_if(pods, [&](const auto& entry) { return entry.second.gone_at >= 0 && tick_ >= entry.second.gone_at; });
   for (auto& [name, pod] : pods) {
     auto& s = pod.status;
+    // The kubelet ends the sidecar when no other container is left.
+    if (pod.app_ended_at >= 0 && tick_ >= pod.app_ended_at + 3 && !pod.helper) pod.silent_until = 1 << 30;
     if (tick_ < pod.up_at || s.init_connected || pod.process != Process::kNone || !pod.stuck.is_null()) continue;
     s.init_connected = true;
     if (!pod.target) pod.process = Process::kStarting, s.phase = wire::RankPhase::kStarting;
