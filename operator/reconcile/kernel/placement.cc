@@ -27,6 +27,16 @@ void require(json& spec, const char* list, const json& requirement) {
     if (has_requirements(term)) child(term, list, json::value_t::array).push_back(requirement);
 }
 
+// By the label, since not all autoscalers understand a node's name in an affinity.
+void prefer(json& spec, const std::string& node) {
+  json& affinity = child(child(spec, "affinity", json::value_t::object), "nodeAffinity", json::value_t::object);
+  child(affinity, "preferredDuringSchedulingIgnoredDuringExecution", json::value_t::array)
+      .push_back({{"weight", 100},
+                  {"preference",
+                   {{"matchExpressions",
+                     {{{"key", "kubernetes.io/hostname"}, {"operator", "In"}, {"values", json::array({node})}}}}}}});
+}
+
 // A template that names another platform keeps it, and no node fits.
 void require_platform(json& spec) {
   json& selector = child(spec, "nodeSelector", json::value_t::object);
@@ -54,6 +64,9 @@ void place_pod(json& spec, const crds::BspJob& job, const PodRequest& request, c
   if (request.pinned && !request.node.empty())
     require(spec, "matchFields",
             {{"key", "metadata.name"}, {"operator", "In"}, {"values", json::array({request.node})}});
+  // Nodes of a Set may differ: what the move gains was computed for this one, and its slot is reserved.
+  else if (request.target && !request.node.empty())
+    prefer(spec, request.node);
   if (!request.not_on.empty())
     require(spec, "matchFields",
             {{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", json::array({request.not_on})}});

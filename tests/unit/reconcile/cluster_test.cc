@@ -90,6 +90,31 @@ TEST(PlacePod, RequiresANodeThatAUserNamed) {
             (json::array({{{"key", "metadata.name"}, {"operator", "In"}, {"values", {"fast-1"}}}})));
 }
 
+// Nodes of one Set may differ, and what was planned is the move to this one.
+TEST(PlacePod, PrefersThePlannedNodeForATarget) {
+  PodRequest request = to_fast();
+  const char* preferred = "preferredDuringSchedulingIgnoredDuringExecution";
+  const auto of = [&](const json& spec) {
+    return placed(spec, request, {.scheduled = true})["affinity"]["nodeAffinity"].value(preferred, json());
+  };
+  EXPECT_EQ(of(json::object()), json()) << "a first pod goes where the scheduler has it";
+  request.target = true;
+  const json planned = {
+      {"weight", 100},
+      {"preference",
+       {{"matchExpressions", {{{"key", "kubernetes.io/hostname"}, {"operator", "In"}, {"values", {"fast-1"}}}}}}}};
+  EXPECT_EQ(of(json::object()), json::array({planned}));
+  json spec = json::object();
+  spec["affinity"]["nodeAffinity"][preferred] = json::array({{{"weight", 1}}});
+  EXPECT_EQ(of(spec), json::array({{{"weight", 1}}, planned}));
+  request.pinned = true;
+  EXPECT_EQ(of(json::object()), json()) << "it is required";
+  request = to_fast();
+  request.target = true;
+  request.node = "";
+  EXPECT_EQ(of(json::object()), json());
+}
+
 // The program runs as its image's user, which only the kubelet can read.
 TEST(PodOfACluster, AsksTheImageForItsUserIfTheTemplateNamesNone) {
   auto init_of = [](const json& pod_security, const json& own_security, bool scheduled) {
