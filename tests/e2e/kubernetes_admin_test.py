@@ -29,13 +29,14 @@ class Screen(InANamespace):
              subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as watch:
             job.wait("a move", lambda s: job.alive(s).get("migrations", {}).get("succeeded", 0) > 0, 240)
             wait_for("the measured gain", lambda: "GainMeasured" in [r for r, _ in self.space.events("seen")], 120, detail=job.summary)
-            job.wait_for_superstep(40)  # what a start and a wave repeat is a small part of what there is to see
+            job.wait_for_superstep(40)
             row, = columns(self.space.kubectl("get", "bspjobs").stdout)
             print(self.space.kubectl("get", "bspjobs").stdout)
             self.assertRegex(row["RANKS"], r"\w+ \d/\d \w+ \d/\d")
             self.assertRegex(row["IMBALANCE"], r"^\d+\.\d %$")
             for column in ("MOVES", "GAIN", "PAUSE", "AGE"):
                 self.assertTrue(row[column], row)
+            waves = job.status()["migrations"]["waves"]
             text = self.space.kubectl("describe", "bspjob", "seen").stdout
             watch.terminate()
             lines = watch.stdout.read().splitlines()
@@ -48,7 +49,8 @@ class Screen(InANamespace):
         self.assertRegex(text, r"Superstep [\d.]+ m?s → [\d.]+ m?s since the move of rank")
         seen = [line.rsplit(None, 1)[0] for line in lines]  # without the age
         again = [after for before, after in zip(seen, seen[1:]) if before == after]
-        self.assertLessEqual(len(again), len(seen) // 4, "lines that repeat the one before")
+        # A start and a wave store a few steps that aren't shown; nothing else writes an object that looks the same.
+        self.assertLessEqual(len(again), 3 + 3 * waves, "lines that repeat the one before")
 
     def test_what_was_made_by_hand_goes_with_its_job(self):
         with job_of(self.space, bsp_job("owner", ENDLESS)) as job:
