@@ -55,8 +55,9 @@ void adapt_alpha(Cadence& cadence, const Balance& balance, const Params& params)
   }
 }
 
-bool call_due(const Cadence& cadence, Superstep completed) {
-  return completed.value >= cadence.k.value + cadence.alpha - 1;
+bool call_due(const Cadence& cadence, Superstep completed, std::uint64_t measured, const Params& params) {
+  const std::uint64_t least = params.early_calls ? std::min(cadence.alpha, kLeastMeasured) : 1;
+  return measured >= least && completed.value >= cadence.k.value + cadence.alpha - 1;
 }
 
 Cadence next_cadence(const Cadence& cadence, Superstep completed, bool migrated, const Params& params) {

@@ -50,8 +50,11 @@ std::uint64_t most_alpha(const Params& params, std::uint64_t age);
 Cadence open_cadence(Cadence cadence, const Params& params);
 // Adaptation 1, after a superstep of the window.
 void adapt_alpha(Cadence& cadence, const Balance& balance, const Params& params);
-// Whether a rescheduling call follows this superstep.
-bool call_due(const Cadence& cadence, Superstep completed);
+// Auto compares windows before and after a wave, so each needs so many supersteps.
+inline constexpr std::uint64_t kLeastMeasured = 4;
+// Whether a rescheduling call follows this superstep. With early_calls it waits for kLeastMeasured that were measured, or all
+// of the window's: of a job's supersteps only a part may be (observe/sampling.h).
+bool call_due(const Cadence& cadence, Superstep completed, std::uint64_t measured, const Params& params);
 
 // With early_calls: in a window that grew beyond α₀, as the job was balanced, a call comes early once the job has not
 // been balanced for kFlipped supersteps in a row. The next window has α₀ again, so that there is at most one early call

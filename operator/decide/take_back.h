@@ -17,15 +17,16 @@
 #include <optional>
 #include <vector>
 
+#include "operator/decide/adaptation.h"
 #include "operator/decide/strategy.h"
 
 namespace bsp::decide {
 
 struct TakeBack {
-  static constexpr double kSure = 3;             // standard errors
-  static constexpr double kLeast = 0.01;         // of a superstep
-  static constexpr std::uint64_t kMeasured = 4;  // supersteps
-  static constexpr std::uint64_t kCooldown = 4;  // times α₀
+  static constexpr double kSure = 3;                          // standard errors
+  static constexpr double kLeast = 0.01;                      // of a superstep
+  static constexpr std::uint64_t kMeasured = kLeastMeasured;  // supersteps
+  static constexpr std::uint64_t kCooldown = 4;               // times α₀
 };
 
 struct Verdict {

@@ -53,15 +53,13 @@ class Window {
     recent_[metrics_.supersteps % recent_.size()] = balance_.slowest;
     adapt_alpha(cadence_, balance_, params_);
     early_.add(cadence_, balance_, params_);
-    const bool call_follows = early_.due() || decide::call_due(cadence_, t.superstep);
+    const bool call_follows = early_.due() || decide::call_due(cadence_, t.superstep, metrics_.supersteps + 1, params_);
     update(metrics_, std::move(t), cadence_.alpha, params_, call_follows);
   }
 
-  [[nodiscard]] bool call_due() const {
-    return metrics_.supersteps > 0 && (early_.due() || decide::call_due(cadence_, completed()));
-  }
+  [[nodiscard]] bool call_due() const { return metrics_.supersteps > 0 && (early_.due() || is_over()); }
   // Before the window's α supersteps were over.
-  [[nodiscard]] bool called_early() const { return early_.due() && !decide::call_due(cadence_, completed()); }
+  [[nodiscard]] bool called_early() const { return early_.due() && !is_over(); }
   [[nodiscard]] Superstep completed() const { return metrics_.last.superstep; }
   // The last superstep that Cadence::elapsed counts: before the first one is added, the one before k.
   [[nodiscard]] Superstep counted() const {
@@ -87,6 +85,8 @@ class Window {
   }
 
  private:
+  [[nodiscard]] bool is_over() const { return decide::call_due(cadence_, completed(), metrics_.supersteps, params_); }
+
   Params params_;
   Cadence cadence_;
   Metrics metrics_;

@@ -46,6 +46,8 @@ struct LoopJob {
   std::function<double(const std::vector<ProcessorId>& on)> unexplained{};
   // The relative speed of processor p in superstep t, compared with the platform's value; empty: 1.
   std::function<double(std::uint64_t t, std::uint32_t p)> pace{};
+  // Whether the decision is told of superstep t; empty: of each.
+  std::function<bool(std::uint64_t t)> is_measured{};
   // The relative work of rank i in superstep t; empty: 1.
   std::function<double(std::uint64_t t, std::uint32_t i)> drift{};
 
@@ -252,6 +254,7 @@ inline LoopRun run_loop(const LoopJob& job, const Params& params, double noise, 
     while (t < job.supersteps && !window.call_due()) {
       const std::vector<double> busy = job.busy(run.on, ++t);
       run.makespan += std::ranges::max(busy) + communication;
+      if (job.is_measured && !job.is_measured(t)) continue;
       MeasuredSuperstep seen{.superstep = {t}};
       Grid<double> bytes(ranks, sets), seconds(ranks, sets);
       for (std::uint32_t i = 0; i < ranks; ++i) {

@@ -21,7 +21,7 @@ std::vector<std::uint64_t> calls(std::uint64_t alpha0, const Balance& balance, s
   std::vector<std::uint64_t> calls;
   for (std::uint64_t t = 1; t <= supersteps; ++t) {
     adapt_alpha(cadence, balance, params);
-    if (!call_due(cadence, Superstep{t})) continue;
+    if (!call_due(cadence, Superstep{t}, t - cadence.k.value + 1, params)) continue;
     calls.push_back(t);
     cadence = open_cadence(next_cadence(cadence, Superstep{t}, false, params), params);
   }
@@ -54,9 +54,20 @@ TEST(Alpha, FallsByOneForEachUnbalancedSuperstep) {
 
 TEST(Alpha, ALostSuperstepDelaysTheCallToTheNextOne) {
   const Cadence cadence{.k = Superstep{5}, .alpha = 4};
-  EXPECT_FALSE(call_due(cadence, Superstep{7}));
-  EXPECT_TRUE(call_due(cadence, Superstep{8}));
-  EXPECT_TRUE(call_due(cadence, Superstep{9}));
+  EXPECT_FALSE(call_due(cadence, Superstep{7}, 3, {}));
+  EXPECT_TRUE(call_due(cadence, Superstep{8}, 4, {}));
+  EXPECT_TRUE(call_due(cadence, Superstep{9}, 4, {}));
+  EXPECT_TRUE(call_due(cadence, Superstep{8}, 1, {})) << "the published heuristics compare no windows";
+}
+
+TEST(Alpha, AutoWaitsForAsManyMeasuredSuperstepsAsItComparesWindowsBy) {
+  const Params params{.early_calls = true};
+  const Cadence cadence{.k = Superstep{5}, .alpha = 4}, brief{.k = Superstep{5}, .alpha = 2};
+  EXPECT_FALSE(call_due(cadence, Superstep{90}, 3, params));
+  EXPECT_TRUE(call_due(cadence, Superstep{91}, 4, params));
+  EXPECT_FALSE(call_due(cadence, Superstep{7}, 4, params));
+  EXPECT_FALSE(call_due(brief, Superstep{90}, 1, params));
+  EXPECT_TRUE(call_due(brief, Superstep{91}, 2, params)) << "between two waves";
 }
 
 // D of the windows that follow calls at which moves were made (true) or not.
@@ -144,7 +155,7 @@ TEST(Adaptation, AlphaAndDStayInTheirRanges) {
       const std::uint64_t step = cadence.alpha_next > before.alpha_next ? cadence.alpha_next - before.alpha_next
                                                                         : before.alpha_next - cadence.alpha_next;
       bool good = cadence.alpha_next >= params.alpha0 && step <= 1 && cadence.alpha == before.alpha;
-      if (call_due(cadence, Superstep{t})) {
+      if (call_due(cadence, Superstep{t}, t - cadence.k.value + 1, params)) {
         good = good && t == cadence.k.value + cadence.alpha - 1;
         const bool migrated = (migrations & 1) != 0;
         migrations >>= 1;

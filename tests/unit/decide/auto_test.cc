@@ -419,14 +419,14 @@ TEST(Auto, CountsSuperstepsThatWereNotReported) {
   world.snapshot.ranks[0].left = {{0}};  // where it took 2 s, and takes 1 s now
   const auto next_after = [&](std::uint64_t every) {
     Params params = kAuto;
-    params.alpha0 = 32;
+    params.alpha0 = 64;
     Window window({}, params, 1, 2);
     for (std::uint64_t t = every; !window.call_due(); t += every) window.add(world.superstep(t));
     return make_plan(world.snapshot, window, params)->next;
   };
   for (const std::uint64_t every : {1u, 4u, 16u}) {
-    EXPECT_EQ(next_after(every).elapsed, 32) << every;
-    EXPECT_EQ(next_after(every).owed, -32) << every;
+    EXPECT_EQ(next_after(every).elapsed, 64) << every;
+    EXPECT_EQ(next_after(every).owed, -64) << every;
   }
 }
 
