@@ -49,33 +49,34 @@ void add_wave(const Case& c, const AutoSearch& search, double H, const std::vect
   std::ranges::sort(plan.moves, {}, [](const Move& m) { return std::tuple(-m.gain_superstep, m.cost, m.rank); });
 }
 
-// Undoes the last wave, if its slots are free, it is to blame, and the way back is worth it.
+Stay no_candidate(const Case& c, const PmEntry& e, double limit) {
+  return {.rank = e.rank, .reason = Reason::kNotCandidate, .target = e.target, .value = c.seconds.mean, .limit = limit};
+}
+
+// Undoes the judged wave, if its slots are free, it is to blame, and the way back is worth it.
 bool take_back(const Case& c, const AutoSearch& search, double H, std::span<const PmEntry> list, Plan& plan) {
-  const auto back = before_last_wave(c);
+  const auto back = way_back(c);
   if (!back) return false;
-  const double expected = c.wave.before * std::max(1.0, search.superstep_of(*back) / c.wave.model);
+  const double expected = c.wave.before * std::max(1.0, search.superstep_of(back->home) / c.wave.model);
   if (!is_slower_than(c, expected)) return false;
   Plan undo;
-  add_wave(c, search, H, *back, undo);
-  const double pause = pause_of(c.snapshot, c.columns, c.columns.on, *back);
-  undo.objective = {.name = plan.objective.name, .before = H * c.seconds.mean, .after = H * expected + pause};
+  add_wave(c, search, H, back->first, undo);
+  const double pause = pause_of(c.snapshot, c.columns, c.columns.on, back->first);
+  const double later = pause_of(c.snapshot, c.columns, back->first, back->home);
+  undo.objective = {.name = plan.objective.name, .before = H * c.seconds.mean, .after = H * expected + pause + later};
   if (!(undo.objective.after < undo.objective.before)) return false;
   plan.moves = std::move(undo.moves);
   plan.objective = undo.objective;
   plan.forecast = {.before = c.seconds.mean, .after = expected};
-  const auto goes = [&](RankId i) { return (*back)[i.value] != c.columns.on[i.value]; };
+  const auto goes = [&](RankId i) { return back->first[i.value] != c.columns.on[i.value]; };
   std::erase_if(plan.stays, [&](const Stay& stay) { return goes(stay.rank); });
   for (const PmEntry& e : list)
-    if (!goes(e.rank))
-      plan.stays.push_back({.rank = e.rank,
-                            .reason = Reason::kNotCandidate,
-                            .target = e.target,
-                            .value = c.seconds.mean,
-                            .limit = expected});
-  plan.rules.takes_back = true, plan.rules.waves = 1;
+    if (!goes(e.rank)) plan.stays.push_back(no_candidate(c, e, expected));
+  plan.rules.takes_back = true, plan.rules.waves = back->is_short() ? 1 : 2;
   if (c.params.migrates) plan.next.owed += pause;
-  plan.next.wave = {};
-  plan.next.alpha = TakeBack::kCooldown * c.params.alpha0;
+  plan.next.wave = back->is_short() ? Judged{} : c.wave;
+  if (!back->is_short()) plan.next.wave.until = plan.superstep;
+  plan.next.alpha = back->is_short() ? TakeBack::kCooldown * c.params.alpha0 : TakeBack::kMeasured;
   return true;
 }
 
@@ -105,7 +106,7 @@ double send_explorer(const Case& c, const Case& steady, const AutoSearch& search
   plan.rules.tries = plan.rules.explores = true;
   plan.rules.waves = 1;
   plan.next.owed += found.pause;
-  plan.next.wave = {.before = c.seconds.before_wave(), .error = c.seconds.error, .model = search.now()};
+  plan.next.wave = judged_from(c, plan.superstep, search.now());
   return 0;
 }
 
@@ -217,6 +218,13 @@ void plan<Heuristic::kAuto>(const Case& c, std::span<const PmEntry> list, Plan& 
   const double budget = misled ? std::numeric_limits<double>::infinity() : budget_of(c, plan.next.owed);
   plan.rules = {.supersteps = H, .least_gain = sure, .noise = noise, .owed = plan.next.owed, .budget = budget};
   if (verdict.slower && take_back(steady, search, H, list, plan)) return;
+  if (c.wave.until.value > 0 && !verdict.slower) {  // what has been taken back so far was enough, or isn't seen yet
+    for (const PmEntry& e : list) plan.stays.push_back(no_candidate(c, e, c.wave.before));
+    plan.forecast.before = plan.forecast.after = search.now();
+    plan.objective.before = plan.objective.after = H * search.now();
+    plan.next.alpha = verdict.measured ? TakeBack::kCooldown * c.params.alpha0 : TakeBack::kMeasured;
+    return;
+  }
   search.afford(budget);
   search.run(list);
   const Candidate found = search.best();
@@ -255,8 +263,7 @@ void plan<Heuristic::kAuto>(const Case& c, std::span<const PmEntry> list, Plan& 
   plan.forecast.after =
       plan.rules.replayed && one_wave ? best.superstep : search.superstep_of(best.waves.after.front());
   plan.rules.waves = static_cast<std::uint32_t>(best.waves.after.size());
-  if (verdict.measured && c.params.migrates)
-    plan.next.wave = {.before = c.seconds.before_wave(), .error = c.seconds.error, .model = search.now()};
+  if (verdict.measured && c.params.migrates) plan.next.wave = judged_from(c, plan.superstep, search.now());
   if (!one_wave)
     plan.next.alpha = AutoRule::kBetween;  // for the slots that this wave leaves
   else if (plan.next.wave.before > 0)

@@ -150,11 +150,14 @@ struct Params {
 Result<void> validate(const Params& params);
 
 // --- What is carried from call to call -------------------------------------------------
-// A wave that is still to be judged by the supersteps after it (take_back.h).
+// A wave, or several that followed each other soon, still to be judged by the supersteps after it (take_back.h).
 struct Judged {
   double before = 0;  // s, mean superstep in the window before; 0: there is nothing to judge
   double error = 0;   // s, standard error of that
   double model = 0;   // s, what the model had for it
+  // Its moves are those from `since` on, the superstep of the call that planned the first of them (0: the last wave's), and
+  // before `until` (0: all), from where a part of them is taken back.
+  Superstep since{}, until{};
 
   bool operator==(const Judged&) const = default;
 };

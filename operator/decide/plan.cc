@@ -80,7 +80,8 @@ Result<Plan> make_plan_with(const Means& means, const Snapshot& snapshot, const 
   const Cadence wanted = std::exchange(plan.next, {});
   plan.next = next_cadence(now, plan.superstep, params.migrates && !plan.moves.empty(), params);
   if (params.early_calls || params.heuristic == Heuristic::kAuto) set_pace(window, wanted.alpha, params, plan.next);
-  if (plan.rules.takes_back) cool_down(plan.superstep, wanted.alpha, plan.next);
+  const bool takes_back = plan.rules.takes_back || now.wave.until.value > 0;
+  if (takes_back && !(wanted.wave.before > 0)) cool_down(plan.superstep, wanted.alpha, plan.next);
   if (judged_over > 0) plan.next.alpha = plan.next.alpha_next = judged_over;
   plan.next.owed = wanted.owed;
   plan.next.wave = wanted.wave;

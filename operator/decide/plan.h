@@ -100,7 +100,7 @@ struct Rules {
   double budget = 0;        // s that the wave may cost; infinite: any
   std::uint32_t waves = 0;  // that the mapping takes; this plan is the first
   bool replayed = false;    // every move is to a faster processor, and noise of the work hid what that gains (replay.h)
-  bool takes_back = false;  // the plan undoes the last wave, after which supersteps were longer
+  bool takes_back = false;  // the plan undoes the judged wave, after which supersteps were longer
   bool tries = false;       // any heuristic: one rank goes to a Set of whose speed nothing is known (untried.h)
   bool explores = false;    // … as the Set may be faster than assumed: by the assumption nobody would go (explore.h)
 

@@ -22,24 +22,46 @@ Verdict judge_wave(const Case& c) {
   return verdict;
 }
 
-std::optional<std::vector<ProcessorId>> before_last_wave(const Case& c) {
-  Superstep last{};
-  for (const Rank& rank : c.snapshot.ranks) last = std::max(last, rank.last_move);
-  std::vector<ProcessorId> on = c.columns.on;
+Judged judged_from(const Case& c, Superstep now, double model) {
+  return {.before = c.seconds.before_wave(), .error = c.seconds.error, .model = model, .since = now};
+}
+
+std::optional<WayBack> way_back(const Case& c) {
+  Superstep since = c.wave.since;
+  if (since.value == 0)
+    for (const Rank& rank : c.snapshot.ranks) since = std::max(since, rank.last_move);
+  std::vector<std::uint32_t> goes;
+  for (std::uint32_t i = 0; i < c.snapshot.ranks.size(); ++i) {
+    const Rank& rank = c.snapshot.ranks[i];
+    const bool moved = rank.last_move.value > 0 && rank.last_move >= since &&
+                       (c.wave.until.value == 0 || rank.last_move < c.wave.until);
+    if (!moved || rank.left.empty()) continue;
+    if (why_blocked(c, {i}, c.columns.own[i])) return std::nullopt;
+    goes.push_back(i);
+  }
+  WayBack back{.first = c.columns.on, .home = c.columns.on};
   std::vector<std::uint32_t> taken = c.columns.held;
   std::uint32_t moves = 0;
-  for (std::uint32_t i = 0; i < on.size(); ++i) {
-    const Rank& rank = c.snapshot.ranks[i];
-    if (last.value == 0 || rank.last_move != last || rank.left.empty()) continue;
-    const ProcessorId source = rank.left.back();
-    const bool full = taken[source.value] >= c.columns.slots[source.value];
-    if (full || why_blocked(c, {i}, c.columns.own[i])) return std::nullopt;
-    ++taken[source.value];
-    on[i] = source;
-    ++moves;
+  // A slot that a rank leaves is free for the wave after.
+  for (int wave = 0; !goes.empty(); ++wave) {
+    std::vector<std::uint32_t> left, later;
+    for (const std::uint32_t i : goes) {
+      const ProcessorId source = c.snapshot.ranks[i].left.back();
+      if (taken[source.value] >= c.columns.slots[source.value]) {
+        later.push_back(i);
+        continue;
+      }
+      ++taken[source.value];
+      left.push_back(back.home[i].value);
+      back.home[i] = source;
+      if (wave == 0) back.first[i] = source, ++moves;
+    }
+    if (left.empty()) return std::nullopt;
+    for (const std::uint32_t p : left) --taken[p];
+    goes = std::move(later);
   }
   if (moves == 0 || (c.params.max_moves > 0 && moves > c.params.max_moves)) return std::nullopt;
-  return on;
+  return back;
 }
 
 }  // namespace bsp::decide

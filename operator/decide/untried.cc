@@ -122,7 +122,7 @@ Next settle_with_auto(const Case& c, const Move& trial, double longer, Plan& pla
   ++plan.rules.waves;
   if (c.params.migrates) {
     plan.next.owed += trial.cost - pause;
-    plan.next.wave = {.before = c.seconds.before_wave(), .error = c.seconds.error, .model = plan.forecast.before};
+    plan.next.wave = judged_from(c, plan.superstep, plan.forecast.before);
   }
   return Next::kTrial;
 }

@@ -56,6 +56,8 @@ Result<void> check_cadence(const std::string& field, const decide::Cadence& c) {
                                     {"alpha", c.alpha},
                                     {"alphaNext", c.alpha_next},
                                     {"gamma", c.gamma},
+                                    {"wave.since", c.wave.since.value},
+                                    {"wave.until", c.wave.until.value},
                                     {"takenBack", c.taken_back}})
     BSP_CHECK_OK(check_count(std::format("{}.{}", field, name), count));
   if (!is_amount(c.elapsed)) return wrong(field + ".elapsed", out_of_range(c.elapsed, is_amount));

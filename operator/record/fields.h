@@ -90,6 +90,8 @@ constexpr void fields_of(Of<Judged>, auto&& v) {
   v("beforeSeconds", &Judged::before);
   v("errorSeconds", &Judged::error);
   v("modelSeconds", &Judged::model);
+  v("since", &Judged::since, kRare);
+  v("until", &Judged::until, kRare);
 }
 
 constexpr void fields_of(Of<Cadence>, auto&& v) {

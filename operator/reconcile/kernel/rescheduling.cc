@@ -112,9 +112,11 @@ void Rescheduler::note_wave(const Observed& o) {
   std::uint64_t edge = 0;
   for (const auto& [pod, s] : o.sidecars) edge = std::max(edge, s.completed);
   const bool paused = w.phase == migrate::Phase::kSucceeded || w.rollback_committed;
-  // What people ask for is not judged, nor what didn't happen.
-  const bool judged = w.phase == migrate::Phase::kSucceeded && was_decided(w);
-  if (paused || !judged) measure_from(paused ? edge + 2 : window_->cadence().k.value, judged);
+  // What people ask for is not judged, nor what didn't happen; but the waves just before that still are.
+  const decide::Cadence& cadence = window_->cadence();
+  const bool happened = w.phase == migrate::Phase::kSucceeded || cadence.wave.since.value + 1 < cadence.k.value;
+  const bool judged = happened && was_decided(w);
+  if (paused || !judged) measure_from(paused ? edge + 2 : cadence.k.value, judged);
   if (w.phase != migrate::Phase::kSucceeded) {
     learn_of_delay(w, o);
     baseline_.reset();

@@ -90,6 +90,7 @@ struct StoredWindow {
   double elapsed = 0;
   double owed = 0;
   double before = 0, before_error = 0, before_model = 0;  // decide::Judged
+  Superstep judged_since{}, judged_until{};
   std::uint64_t taken_back = 0;
   bool cooling = false;
   std::string P_comp;
@@ -106,6 +107,8 @@ constexpr void fields_of(Of<StoredWindow>, auto&& v) {
   v("before", &StoredWindow::before, kRare);
   v("beforeError", &StoredWindow::before_error, kRare);
   v("beforeModel", &StoredWindow::before_model, kRare);
+  v("judgedSince", &StoredWindow::judged_since, kRare);
+  v("judgedUntil", &StoredWindow::judged_until, kRare);
   v("takenBack", &StoredWindow::taken_back, kRare);
   v("cooling", &StoredWindow::cooling, kRare);
   v("p", &StoredWindow::P_comp);
@@ -245,6 +248,8 @@ json to_json(const SchedulerState& state) {
                                     .before = cadence.wave.before,
                                     .before_error = cadence.wave.error,
                                     .before_model = cadence.wave.model,
+                                    .judged_since = cadence.wave.since,
+                                    .judged_until = cadence.wave.until,
                                     .taken_back = cadence.taken_back,
                                     .cooling = cadence.cooling,
                                     .P_comp = digits_of(state.window.P_comp),
@@ -291,7 +296,9 @@ SchedulerState scheduler_state_from_json(const json& j, std::size_t ranks, std::
                           .owed = window.owed,
                           .wave = {.before = std::max(0.0, window.before),
                                    .error = std::max(0.0, window.before_error),
-                                   .model = std::max(0.0, window.before_model)},
+                                   .model = std::max(0.0, window.before_model),
+                                   .since = window.judged_since,
+                                   .until = window.judged_until},
                           .taken_back = window.taken_back,
                           .cooling = window.cooling};
   if (window.d > 0 && window.d < 1) state.window.cadence.d = window.d;

@@ -82,7 +82,7 @@ TEST(RecordLine, WhatOlderRecordsLackHasItsDefault) {
   call.params.early_calls = true;
   call.snapshot.ranks[1].left = {ProcessorId{4}, ProcessorId{5}};
   call.snapshot.ranks[2].partners = {{{1}, 4e6}, {{3}, 0.1}};
-  call.state.cadence.wave = {.before = 2, .error = 0.1, .model = 1.9};
+  call.state.cadence.wave = {.before = 2, .error = 0.1, .model = 1.9, .since = Superstep{7}, .until = Superstep{9}};
   call.plan.rules = {
       .supersteps = 80, .budget = std::numeric_limits<double>::infinity(), .replayed = true, .takes_back = true};
   const auto read = from_line(to_line(call));

@@ -60,7 +60,12 @@ class RandomRun {
                         .alpha_next = below(9),
                         .d = between(0.01, 0.9),
                         .gamma = below(9)};
-      if (below(2)) state_.cadence.wave = {.before = between(0, 1), .error = between(0, 0.01), .model = between(0, 1)};
+      if (below(2))
+        state_.cadence.wave = {.before = between(0, 1),
+                               .error = between(0, 0.01),
+                               .model = between(0, 1),
+                               .since = Superstep{below(9)},
+                               .until = Superstep{below(9)}};
       if (below(2)) state_.cadence.taken_back = 1 + below(3), state_.cadence.cooling = below(2) != 0;
       for (std::uint32_t i = 0; i < shape.ranks; ++i) state_.P_comp.push_back(below(3) ? 1 : between(0, 1));
       decide::Grid<double> P_comm(shape.ranks, sets, 1.0);
