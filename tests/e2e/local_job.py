@@ -29,7 +29,7 @@ spec:
   ranks: {ranks}
   superstep: {{call: MPI_Barrier}}
   {spec}
-  sets: {{names: [slow, fast]}}
+  sets: {{names: {sets}}}
   rescheduling: {{mode: {mode}, heuristic: {heuristic}, alpha: {alpha}, d: 0.25}}
   runPolicy: {{backoffLimit: {backoff}, cleanPodPolicy: Running}}
   template:
@@ -97,15 +97,15 @@ def sequential_field(command):
 
 
 @functools.cache
-def sized_lattice_boltzmann(seconds, supersteps, width=512, height=128):
-    """For two ranks, with as much work in a superstep as takes a core of this machine that long. A move costs what it costs:
+def sized_lattice_boltzmann(seconds, supersteps, width=512, height=128, ranks=2):
+    """For so many ranks, with as much work in a superstep as takes a core of this machine that long. A move costs what it costs:
     what moves on one machine would stay on a faster one. A superstep has few exchanges, because a rank uses up its CPU quota while
     it polls in MPI, and is then throttled there instead of in its computation."""
     command, measured = lattice_boltzmann(supersteps, 8, width, height), 20
     minutes, rest = re.match(r"(\d+)m([\d.]+)s", sequential([*command, "--supersteps", str(measured)]).splitlines()[-1]).groups()
     took = (60 * int(minutes) + float(rest)) / measured
     factor = max(1, round(seconds / took, 2))
-    return [*command, "--work-factor", f"0={factor},1={factor}"]
+    return [*command, "--work-factor", ",".join(f"{rank}={factor}" for rank in range(ranks))]
 
 
 def wait_for(what, condition, seconds=60, detail=lambda: ""):
@@ -128,7 +128,7 @@ class LocalJob:
 
     def __init__(self, name, command, ranks=2, mode="Off", alpha=5, backoff=0, image="localhost/bsp-apps:dev", heuristic="Auto",
                  pools="slow=1x0.2,fast=3x0.3", manifest=None, under=(), spec="", annotations=None, record=False,
-                 stamps=None, volume=None):
+                 stamps=None, volume=None, sets=("slow", "fast")):
         self.namespace = name
         self.store = pathlib.Path("/run/bsp-operator") / name
         self.directory = tempfile.mkdtemp(prefix=f"bsp-e2e-{name}-", dir="/tmp")
@@ -140,7 +140,7 @@ class LocalJob:
         self.timeline_file = pathlib.Path(self.directory) / "timeline.svg"
         file = pathlib.Path(self.directory) / "job.yaml"
         file.write_text(manifest or MANIFEST.format(ranks=ranks, mode=mode, heuristic=heuristic, alpha=alpha,
-                                                    backoff=backoff, image=image, spec=spec,
+                                                    backoff=backoff, image=image, spec=spec, sets=json.dumps(sets),
                                                     annotations=json.dumps(annotations or {}),
                                                     command=json.dumps(command), volumes=self.volumes_of(stamps, volume)))
         with open(self.output, "w") as output:

@@ -36,6 +36,23 @@ class Runs(unittest.TestCase):
                 self.assertIn(text, picture)
             self.assertEqual(run.leftovers(), [])
 
+    def test_a_rank_leaves_its_node_when_that_slows_down(self):
+        command = sized_lattice_boltzmann(0.2, supersteps=110, ranks=5)
+        with LocalJob("e2e-slows", command, ranks=5, mode="Migrate", pools="a=7x0.22", sets=["a"]) as run:
+            run.wait_for_superstep(40)
+            place = max(run.job()["ranks"], key=lambda rank: rank["computeSeconds"])
+            container, = [name for name in run.containers("{{.Names}}") if place["pod"] in name and name.endswith("app")]
+            slowed = on_host("podman", "update", "--cpu-period", "20000", "--cpu-quota", "1600", container)
+            self.assertEqual(slowed.returncode, 0, slowed.stderr)
+            status, output = run.wait()
+            self.assertEqual(status, 0, output)
+            summary = run.summary()
+            # Another rank may have moved, too: beside their quota the nodes share this machine, which makes some slower than others.
+            moves = [m for m in summary["migrations"] if m["rank"] == place["rank"]]
+            self.assertEqual([m["phase"] for m in moves[:1]], ["Succeeded"], output)
+            self.assertGreater(moves[0]["realised_gain_s"], 0, output)
+            self.assertEqual(field_of("\n".join(summary["rank0_output"])), sequential_field(command), output)
+
     def test_advise_decides_but_moves_no_rank(self):
         with LocalJob("e2e-advise", sized_lattice_boltzmann(0.4, supersteps=12), mode="Advise",
                       heuristic="AutoMig", pools="slow=1x0.1,fast=2x0.4", record=True) as run:
