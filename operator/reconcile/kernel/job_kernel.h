@@ -84,8 +84,9 @@ struct JobKernel {
   void keep_pod_group();               // for the pods that wait in it
   std::string group_of_start() const;  // in phase Starting; "": none
   // Of a start that waits for room by itself.
-  Result<std::vector<ProcessorId>> map_beyond_room() const;
+  Result<std::vector<ProcessorId>> map_beyond_room(std::vector<observe::NodeFacts> nodes) const;
   void no_such_set(const std::string& name);
+  [[nodiscard]] std::string has_no_node(const std::string& set) const;
   void wait_for_capacity(const char* reason, const std::string& why);
   // Why the job can't have all its slots now and will have them: others hold them, or start first. "": it need not wait.
   std::string waits_for_slots(const std::vector<std::string>& sets, bool mapped) const;

@@ -18,6 +18,12 @@ using crds::JobPhase;
 
 namespace {
 constexpr const char* kNoSuchSet = "NoSuchSet";
+
+std::vector<observe::NodeFacts> with(const std::vector<observe::NodeFacts>& others,
+                                     std::vector<observe::NodeFacts> nodes) {
+  nodes.insert(nodes.end(), others.begin(), others.end());
+  return nodes;
+}
 }  // namespace
 
 void JobKernel::pending() {
@@ -31,13 +37,17 @@ void JobKernel::pending() {
     if (const auto whole = check_without_image(o.job.spec); !whole)
       return enter(JobPhase::kFailed, "TemplateIncomplete", whole.error().message);
   const auto sets = observe::set_names(o.job.spec.sets, o.nodes);
-  for (const std::string& name : sets)
-    if (std::ranges::none_of(o.nodes, [&](const auto& n) { return n.set == name; })) return no_such_set(name);
   const bool by_scheduler = starts_by_scheduler(o);
+  std::vector<observe::NodeFacts> to_come;
+  for (const std::string& name : sets) {
+    if (std::ranges::contains(o.nodes, name, &observe::NodeFacts::set)) continue;
+    if (!by_scheduler) return no_such_set(name);
+    to_come.push_back({.name = "", .set = name, .cordoned = true});  // a node without a free slot so far
+  }
   if (by_scheduler && !has_pod_group()) return;
-  const decide::Platform platform = platform_at_start(o, o.nodes);
+  const decide::Platform platform = platform_at_start(o, with(to_come, o.nodes));
   auto mapping = decide::initial_mapping(o.job.spec.initial_mapping, o.job.spec.ranks, platform);
-  if (!mapping && by_scheduler) mapping = map_beyond_room();
+  if (!mapping && by_scheduler) mapping = map_beyond_room(with(to_come, nodes_without_jobs(o)));
   if (o.capacity_may_come) {
     if (const std::string why = by_scheduler ? "" : waits_for_slots(sets, mapping.has_value()); !why.empty())
       return wait_for_capacity(kWaitingForSlots, why);
@@ -45,6 +55,9 @@ void JobKernel::pending() {
   }
   if (!mapping) return enter(JobPhase::kFailed, "NoCapacity", mapping.error().message);
   place_all(*mapping, platform);
+  for (const observe::NodeFacts& first : to_come)
+    if (std::ranges::contains(status().ranks, first.set, &crds::RankPlace::set))
+      notices.events.push_back({"Warning", kNoSuchSet, has_no_node(first.set) + "; pods wait for the first one"});
   // Slots that the scheduler may give to none of these pods for hours must not be kept from other jobs.
   if (!by_scheduler)
     for (const crds::RankPlace& place : status().ranks)
@@ -60,14 +73,20 @@ void JobKernel::pending() {
   enter(JobPhase::kStarting, "Mapped", mapped());
 }
 
-// A pool that is scaled to zero, or whose nodes are reclaimed, looks like a name that is wrong.
+// A pool that is scaled to zero, or whose nodes are reclaimed, looks like a name that is wrong. A job whose start the scheduler
+// makes has pods that wait for such a pool's first node, which an autoscaler then adds.
 void JobKernel::no_such_set(const std::string& name) {
-  const std::string none =
-      std::format("spec.sets.names: no node belongs to Set {} (label {})", name, o.job.spec.sets.label);
+  const std::string none = has_no_node(name);
   if (!o.capacity_may_come) return enter(JobPhase::kFailed, kNoSuchSet, none);
   wait_for_capacity(
       kNoSuchSet,
-      none + "; the job starts once one does: add or label nodes, or create the job again with Sets that have nodes");
+      none +
+          "; the job starts once one does: add or label nodes, or create the job again with Sets that have nodes, or "
+          "with another spec.scheduling.gang: its pods then wait for nodes that an autoscaler adds");
+}
+
+std::string JobKernel::has_no_node(const std::string& set) const {
+  return std::format("spec.sets.names: no node belongs to Set {} (label {})", set, o.job.spec.sets.label);
 }
 
 // Before there is any pod, since some schedulers schedule a pod alone whose group they don't find.
@@ -93,8 +112,7 @@ bool JobKernel::has_pod_group() {
 
 // The ranks go where there is room without other BSPJobs, or else where they may go at all: an end, a preemption or an autoscaler
 // makes room there, of which only the scheduler knows.
-Result<std::vector<ProcessorId>> JobKernel::map_beyond_room() const {
-  std::vector<observe::NodeFacts> nodes = nodes_without_jobs(o);
+Result<std::vector<ProcessorId>> JobKernel::map_beyond_room(std::vector<observe::NodeFacts> nodes) const {
   const auto map = [&] {
     return decide::initial_mapping(o.job.spec.initial_mapping, o.job.spec.ranks, platform_at_start(o, nodes));
   };

@@ -143,11 +143,42 @@ TEST_F(Gangs, AClusterWithoutANodeIsWaitedFor) {
   EXPECT_EQ(w.unrest(), "");
 }
 
-TEST_F(Gangs, ASetWithoutANodeIsWaitedFor) {
+// A pool that is scaled to zero: an autoscaler adds nodes for pods that wait, and for nothing else.
+TEST_F(Gangs, PodsWaitForASetWithoutNodes) {
+  w.no_room = true;
+  const std::vector<observe::NodeFacts> nodes = w.nodes;
+  w.nodes.clear();
+  w.job.spec.sets.names = {"slow"};
+  ASSERT_TRUE(w.run_until([&] { return w.pods.size() == 3; }, 20)) << w.job.status.message;
+  for (int i = 0; i < 10; ++i) w.tick();
+  EXPECT_EQ(w.job.status.phase, JobPhase::kStarting);
+  for (const PodRequest& pod : w.created) EXPECT_EQ(pod.set, "slow");
+  EXPECT_EQ(events("NoSuchSet"), 1);
+  EXPECT_THAT(std::ranges::find(w.events, "NoSuchSet", &Event::reason)->message,
+              HasSubstr("no node belongs to Set slow"));
+  EXPECT_EQ(w.unrest(), "");
+  for (const char* node : {"new-1", "new-2", "new-3"}) w.nodes.push_back({.name = node, .set = "slow"});
+  w.place_pods();
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.violation << w.trace;
+  EXPECT_EQ(w.job.status.attempt, 0u);
+  for (const auto& place : w.job.status.ranks) EXPECT_THAT(place.node, StartsWith("new-"));
+}
+
+TEST_F(Gangs, RanksStartInTheSetsThatHaveNodes) {
+  std::erase_if(w.nodes, [](const auto& node) { return node.set == "slow"; });
+  w.nodes.push_back({.name = "fast-2", .set = "fast"});
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.violation << w.trace;
+  for (const auto& place : w.job.status.ranks) EXPECT_EQ(place.set, "fast");
+  EXPECT_EQ(events("NoSuchSet"), 0);
+}
+
+TEST_F(Gangs, ReserveWaitsForASetWithoutNodesWithoutPods) {
+  w.job.spec.scheduling.gang = Gang::kReserve;
   std::erase_if(w.nodes, [](const auto& node) { return node.set == "fast"; });
   for (int i = 0; i < 10; ++i) w.tick();
   EXPECT_EQ(w.job.status.phase, JobPhase::kPending);
   EXPECT_EQ(w.job.status.reason, "NoSuchSet");
+  EXPECT_THAT(w.pods, IsEmpty());
   EXPECT_EQ(w.unrest(), "");
 }
 

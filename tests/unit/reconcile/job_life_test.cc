@@ -118,7 +118,8 @@ TEST(JobLife, ASetThatHasLostItsLastNodeIsWaitedForIfOneMayCome) {
   EXPECT_EQ(w.job.status.phase, JobPhase::kPending);
   EXPECT_EQ(w.job.status.message,
             "spec.sets.names: no node belongs to Set fast (label migbsp.io/set); the job starts once one does: add or "
-            "label nodes, or create the job again with Sets that have nodes");
+            "label nodes, or create the job again with Sets that have nodes, or with another "
+            "spec.scheduling.gang: its pods then wait for nodes that an autoscaler adds");
   EXPECT_EQ(std::ranges::count(w.events, "NoSuchSet", &Event::reason), 1) << "said once";
   EXPECT_EQ(std::ranges::find(w.events, "NoSuchSet", &Event::reason)->type, "Warning");
   EXPECT_EQ(w.unrest(), "");
