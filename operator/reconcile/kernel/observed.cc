@@ -22,7 +22,9 @@ const json* container_status(const json& pod_status, const char* list, std::stri
   return nullptr;
 }
 
-bool is_of_image(const std::string& reason) { return reason.contains("Image") || reason == "RegistryUnavailable"; }
+bool is_of_image(const std::string& reason) {
+  return reason.contains("Image") || reason == "RegistryUnavailable" || reason == "SignatureValidationFailed";
+}
 
 // The kubelet tries again, whatever the pod's restartPolicy is: a ConfigMap or Secret that isn't there yet, a container
 // runtime that starts too many at once ("context deadline exceeded", "name is reserved").
@@ -30,13 +32,12 @@ bool is_failed_creation(const std::string& reason) {
   return reason == "CreateContainerConfigError" || reason == "CreateContainerError" || reason == "RunContainerError";
 }
 
-// Waiting for a reason that may pass, such as a registry that is busy.
-bool is_delay(const std::string& reason) {
-  return reason == "ErrImagePull" || reason == "ImagePullBackOff" || reason == "RegistryUnavailable" ||
-         is_failed_creation(reason);
+// As every container does on its way.
+bool is_usual(const std::string& reason) {
+  return reason.empty() || reason == "ContainerCreating" || reason == "PodInitializing" || reason == "CrashLoopBackOff";
 }
 
-// … and for one that no waiting cures.
+// No waiting cures it. Any other reason that isn't usual may pass, such as a registry that is busy.
 bool is_final(const std::string& reason) {
   return reason == "ErrImageNeverPull" || reason == "InvalidImageName" || reason == "ContainerCannotRun" ||
          reason == "StartError";
@@ -51,7 +52,7 @@ void note_waiting(const json& container, PodFacts& facts) {
     facts.cannot_start = true;
     facts.reason = reason;
     facts.app_message = message;
-  } else if ((is_final(reason) || is_delay(reason)) && facts.start_delay.empty()) {
+  } else if (!is_usual(reason) && facts.start_delay.empty()) {
     facts.start_delay = std::format("container {} waits: {}{}{}", text_at(container, "name"), reason,
                                     message.empty() ? "" : ": ", message);
     facts.delayed_by_image = is_of_image(reason);

@@ -119,13 +119,17 @@ TEST(PodFacts, PermanentReasonsForWaiting) {
 }
 
 TEST(PodFacts, WaitingThatMayPass) {
-  for (const char* reason : {"ErrImagePull", "ImagePullBackOff", "CreateContainerConfigError", "CreateContainerError",
-                             "RunContainerError"}) {
+  for (const char* reason : {"ErrImagePull", "ImagePullBackOff", "ImageInspectError", "CreateContainerConfigError",
+                             "CreateContainerError", "RunContainerError", "OfALaterKubelet"}) {
     const PodFacts f = pod_facts(app_state({{"waiting", {{"reason", reason}, {"message", "secret \"s\" not found"}}}}));
     EXPECT_FALSE(f.cannot_start) << reason;
     EXPECT_EQ(f.start_delay, std::format("container app waits: {}: secret \"s\" not found", reason));
     EXPECT_EQ(f.delayed_by_image, std::string_view(reason).contains("Image")) << reason;
   }
+  for (const char* reason : {"RegistryUnavailable", "SignatureValidationFailed"})
+    EXPECT_TRUE(pod_facts(app_state({{"waiting", {{"reason", reason}}}})).delayed_by_image) << reason;
+  for (const char* reason : {"ContainerCreating", "PodInitializing", "CrashLoopBackOff", ""})
+    EXPECT_EQ(pod_facts(app_state({{"waiting", {{"reason", reason}}}})).start_delay, "") << reason;
 }
 
 // The program is there, so nothing that another container waits for keeps it from running.
