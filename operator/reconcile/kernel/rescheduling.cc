@@ -114,8 +114,9 @@ void Rescheduler::note_wave(const Observed& o) {
   const bool paused = w.phase == migrate::Phase::kSucceeded || w.rollback_committed;
   // What people ask for is not judged, nor what didn't happen; but the waves just before that still are.
   const decide::Cadence& cadence = window_->cadence();
-  const bool happened = w.phase == migrate::Phase::kSucceeded || cadence.wave.since.value + 1 < cadence.k.value;
-  const bool judged = happened && was_decided(w);
+  const std::uint64_t since = cadence.wave.since.value;
+  const bool of_others = since > 0 && since + 1 < cadence.k.value;
+  const bool judged = was_decided(w) && (w.phase == migrate::Phase::kSucceeded || of_others);
   if (paused || !judged) measure_from(paused ? edge + 2 : cadence.k.value, judged);
   if (w.phase != migrate::Phase::kSucceeded) {
     learn_of_delay(w, o);

@@ -269,10 +269,22 @@ TEST_F(Rescheduling, AWaveThatDidNotHappenIsNotTakenBack) {
     decided = feed(r, t++);
   }
   migrate::Wave wave = begin(*decided);
-  end(wave, Phase::kRolledBack, t);
-  feed(r, t++);
   store(r);
-  EXPECT_EQ(scheduler_state_from_json(o.job.status.rescheduler, 3, 2).window.cadence.wave, decide::Judged{});
+  const nlohmann::json begun = o.job.status.rescheduler;
+  const auto judged_after_it = [&](std::optional<std::uint64_t> since) {
+    SchedulerState state = scheduler_state_from_json(begun, 3, 2);
+    EXPECT_GT(state.window.cadence.wave.before, 0);
+    if (since) state.window.cadence.wave.since = {*since};
+    o.job.status.rescheduler = to_json(state);
+    Rescheduler fresh = rescheduler();
+    end(wave, Phase::kRolledBack, t);
+    feed(fresh, t);
+    store(fresh);
+    return scheduler_state_from_json(o.job.status.rescheduler, 3, 2).window.cadence.wave;
+  };
+  EXPECT_EQ(judged_after_it({}), decide::Judged{});
+  EXPECT_EQ(judged_after_it(1).since, Superstep{1}) << "of a wave before it, which did";
+  EXPECT_EQ(judged_after_it(0), decide::Judged{}) << "an older operator didn't say of which";
 }
 
 }  // namespace
