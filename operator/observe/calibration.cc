@@ -21,6 +21,12 @@ void add_speed(Estimate& speed, double x) {
   speed.add(settled ? std::clamp(x, speed.value / Calibration::kOutlier, speed.value * Calibration::kOutlier) : x);
 }
 
+double middle_of(std::vector<double> values) {
+  std::ranges::sort(values);
+  const std::size_t n = values.size();
+  return (values[n / 2] + values[(n - 1) / 2]) / 2;
+}
+
 static_assert(Calibration::kSettled <= decide::TakeBack::kMeasured, "a wave's nodes are known when it is judged");
 
 constexpr double kBesidesMs = 1000;  // upper bound for a pause's unmeasured parts
@@ -116,7 +122,7 @@ void Calibration::add_superstep(const SuperstepTimes& times, const std::vector<s
     if (!sums.measured()) continue;
     std::vector<double>& speeds = of_set[set];
     if (!speeds.empty()) nodes_[std::string(set)] = speeds.size();
-    add_speed(cpu_[std::string(set)], speeds.size() < kFewNodes ? sums.I / sums.CT : median(speeds));
+    add_speed_of_set(std::string(set), speeds.size() < kFewNodes ? sums.I / sums.CT : median(speeds));
   }
   for (const auto& [name, node] : nodes) {
     if (!node.sums.measured()) continue;
@@ -125,6 +131,16 @@ void Calibration::add_superstep(const SuperstepTimes& times, const std::vector<s
     steadiness_.add(name, node.ranks, speed);
   }
   steadiness_.end_superstep();
+}
+
+void Calibration::add_speed_of_set(const std::string& set, double x) {
+  Estimate& speed = cpu_[set];
+  if (speed.samples >= kSettled) return add_speed(speed, x);
+  std::vector<double>& first = first_[set];
+  first.resize(speed.samples, speed.value);  // of those before a restart no more is known
+  first.push_back(x);
+  speed = {middle_of(first), speed.samples + 1};
+  if (speed.samples == kSettled) first_.erase(set);
 }
 
 void Calibration::add_traffic(const decide::MeasuredSuperstep& t, const std::vector<std::string>& sets,
@@ -189,6 +205,8 @@ Calibration::Value Calibration::cpu_of_node(const std::string& node, const std::
 
 void Calibration::rescale(const std::string& set, double ratio) {
   if (const auto it = cpu_.find(set); it != cpu_.end()) it->second.value *= ratio;
+  if (const auto first = first_.find(set); first != first_.end())
+    for (double& speed : first->second) speed *= ratio;
   steadiness_.restart();
   apart_.clear();  // nodes are not kept by Set; one that is apart is found again within kSettled supersteps
 }

@@ -8,7 +8,8 @@
 //   Mig      = pause of a wave − bytes · T, at least 0
 //   C(a,b)   = bytes/s of all ranks together, where they were seen to share the link (decide/links.h)
 //
-// Smoothing: x ← x + w·(new − x), w = max(1/samples, kWeight): a plain mean first, then an aging one.
+// Smoothing: x ← x + w·(new − x), w = max(1/samples, kWeight): a plain mean first, then an aging one. Of a Set's first kSettled speeds
+// the median: a job's first superstep is often its slowest, with caches that are cold and pages that are touched first.
 // A speed has a sample each superstep, now and then a wild one (a rank descheduled, a superstep of next to no
 // work): once there are kSettled of them, a new one counts at most kOutlier times more or less than x.
 // A rank that computes for less than kLittle of the mean isn't counted, unless nothing else is known of its
@@ -104,6 +105,7 @@ class Calibration {
     std::uint64_t seen = 0;  // superstep
     double kept = 1;         // times as long as the first time
   };
+  void add_speed_of_set(const std::string& set, double x);
   void note_node(const std::string& node, double speed, double of_set);
   // nullptr: it counts as its Set does.
   [[nodiscard]] const Apart* apart(const std::string& node, double of_set) const;
@@ -111,10 +113,11 @@ class Calibration {
   [[nodiscard]] double error_of(const Estimate& speed, std::size_t nodes) const;
 
   std::map<std::string, Estimate> cpu_;
-  std::map<std::string, std::size_t> nodes_;      // by Set, that ranks computed on
-  std::unordered_map<std::string, Apart> apart_;  // by node
-  std::uint64_t now_ = 0;                         // superstep
-  Estimate longest_, pause_;                      // s, a superstep's longest computation; a move
+  std::map<std::string, std::vector<double>> first_;  // by Set, its speeds until there are kSettled
+  std::map<std::string, std::size_t> nodes_;          // by Set, that ranks computed on
+  std::unordered_map<std::string, Apart> apart_;      // by node
+  std::uint64_t now_ = 0;                             // superstep
+  Estimate longest_, pause_;                          // s, a superstep's longest computation; a move
   Steadiness steadiness_;
   std::map<std::pair<std::string, std::string>, Estimate> bandwidth_;  // bytes/s
   std::map<std::string, Estimate> fixed_;
