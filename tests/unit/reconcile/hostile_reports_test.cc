@@ -86,6 +86,7 @@ class HostileReports : public Rescheduling, public testing::WithParamInterface<c
 
 TEST_P(HostileReports, AnyFiguresOfAProgramLeadToADecision) {
   o.job.spec.rescheduling.heuristic = GetParam();
+  int runs_with_calls = 0;
   for (int run = 0; run < 60; ++run) {
     Rescheduler r(o.job, o.job.status.epoch->sets.size(), true);
     std::uint64_t superstep = run % 2 ? 1 : wire::kMostSupersteps - 60;
@@ -104,11 +105,10 @@ TEST_P(HostileReports, AnyFiguresOfAProgramLeadToADecision) {
       o.job.status.last_decision = decided->decision;
     }
     stores_what_can_be_read(r);
-    if (run % 2) {
-      EXPECT_GT(calls, 0) << run;
-    }
+    runs_with_calls += calls > 0;
     if (HasFailure()) return;
   }
+  EXPECT_GE(runs_with_calls, 40) << "few supersteps are so hostile that they aren't counted";
 }
 
 // A tenant who may write the status, or another version of the operator.
