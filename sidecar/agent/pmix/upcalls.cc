@@ -198,9 +198,11 @@ std::optional<std::string> bytes_of(const pmix_value_t& value, std::size_t most)
   return bytes.size > 0 ? std::string(bytes.bytes, bytes.size) : std::string();
 }
 
-// A key without a value means true, as in the library.
+// A key without a value means true, as in the library. The flag comes from a client, so it may be any byte.
 bool is_true(const pmix_info_t& info) {
-  return info.value.type == PMIX_UNDEF || (info.value.type == PMIX_BOOL && info.value.data.flag);
+  unsigned char flag = 0;
+  std::memcpy(&flag, &info.value.data.flag, sizeof(flag));
+  return info.value.type == PMIX_UNDEF || (info.value.type == PMIX_BOOL && flag != 0);
 }
 
 Result<Collective> collective_of(const pmix_proc_t* procs, std::size_t count) {
