@@ -146,7 +146,6 @@ TEST_F(Gangs, AClusterWithoutANodeIsWaitedFor) {
 // A pool that is scaled to zero: an autoscaler adds nodes for pods that wait, and for nothing else.
 TEST_F(Gangs, PodsWaitForASetWithoutNodes) {
   w.no_room = true;
-  const std::vector<observe::NodeFacts> nodes = w.nodes;
   w.nodes.clear();
   w.job.spec.sets.names = {"slow"};
   ASSERT_TRUE(w.run_until([&] { return w.pods.size() == 3; }, 20)) << w.job.status.message;
