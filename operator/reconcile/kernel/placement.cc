@@ -13,12 +13,15 @@ namespace {
 
 using nlohmann::json;
 
+json& node_affinity_of(json& spec) {
+  return child(child(spec, "affinity", json::value_t::object), "nodeAffinity", json::value_t::object);
+}
+
 // The terms of a node selector are alternatives: each of the user's gets our requirement. An empty one matches nothing
 // and has to stay so.
 void require(json& spec, const char* list, const json& requirement) {
-  json& affinity = child(child(spec, "affinity", json::value_t::object), "nodeAffinity", json::value_t::object);
-  json& terms =
-      child(child(affinity, kRequiredAffinity, json::value_t::object), "nodeSelectorTerms", json::value_t::array);
+  json& terms = child(child(node_affinity_of(spec), kRequiredAffinity, json::value_t::object), "nodeSelectorTerms",
+                      json::value_t::array);
   if (terms.empty()) {
     terms.push_back({{list, json::array({requirement})}});
     return;
@@ -29,8 +32,7 @@ void require(json& spec, const char* list, const json& requirement) {
 
 // By the label, since not all autoscalers understand a node's name in an affinity.
 void prefer(json& spec, const std::string& node) {
-  json& affinity = child(child(spec, "affinity", json::value_t::object), "nodeAffinity", json::value_t::object);
-  child(affinity, "preferredDuringSchedulingIgnoredDuringExecution", json::value_t::array)
+  child(node_affinity_of(spec), "preferredDuringSchedulingIgnoredDuringExecution", json::value_t::array)
       .push_back({{"weight", 100},
                   {"preference",
                    {{"matchExpressions",
