@@ -217,11 +217,11 @@ void plan<Heuristic::kAuto>(const Case& c, std::span<const PmEntry> list, Plan& 
   const bool misled = unmoved < search.now() * (1 - sure);
   const double budget = misled ? std::numeric_limits<double>::infinity() : budget_of(c, plan.next.owed);
   plan.rules = {.supersteps = H, .least_gain = sure, .noise = noise, .owed = plan.next.owed, .budget = budget};
+  plan.forecast.before = plan.forecast.after = search.now();
+  plan.objective.before = plan.objective.after = H * search.now();
   if (verdict.slower && take_back(steady, search, H, list, plan)) return;
   if (c.wave.until.value > 0 && !verdict.slower) {  // what has been taken back so far was enough, or isn't seen yet
     for (const PmEntry& e : list) plan.stays.push_back(no_candidate(c, e, c.wave.before));
-    plan.forecast.before = plan.forecast.after = search.now();
-    plan.objective.before = plan.objective.after = H * search.now();
     plan.next.alpha = verdict.measured ? TakeBack::kCooldown * c.params.alpha0 : TakeBack::kMeasured;
     return;
   }
@@ -229,8 +229,6 @@ void plan<Heuristic::kAuto>(const Case& c, std::span<const PmEntry> list, Plan& 
   search.run(list);
   const Candidate found = search.best();
   search.leave_out(AutoRule::kSlack * sure * search.now());
-  plan.forecast.before = plan.forecast.after = search.now();
-  plan.objective.before = plan.objective.after = H * search.now();
   const double worth_it = plan.objective.before * (1 - c.params.min_gain);
   const auto is_worth_it = [&](const Candidate& it, double least, auto error_of) {
     if (it.waves.after.empty() || it.F > worth_it) return false;
