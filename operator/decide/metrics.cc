@@ -150,4 +150,13 @@ void update(Metrics& metrics, MeasuredSuperstep t, std::uint64_t alpha, const Pa
   ++metrics.supersteps;
 }
 
+void rescale(Metrics& metrics, std::span<const double> ratio) {
+  check(ratio.size() == metrics.PI.size(), "a ratio for each rank");
+  const auto scale = [&](std::vector<double>& instructions) {
+    for (std::size_t i = 0; i < instructions.size(); ++i) instructions[i] *= ratio[i];
+  };
+  scale(metrics.PI), scale(metrics.I_window), scale(metrics.last.instructions);
+  for (std::vector<double>& superstep : metrics.I_recent) scale(superstep);
+}
+
 }  // namespace bsp::decide

@@ -58,4 +58,7 @@ Metrics open_metrics(std::vector<double> P_comp, const SparseGrid& P_comm, std::
 void update(Metrics& metrics, MeasuredSuperstep t, std::uint64_t alpha, const Params& params,
             bool call_follows = false);
 
+// Instructions of the window so far are `ratio` times what they were. By rank.
+void rescale(Metrics& metrics, std::span<const double> ratio);
+
 }  // namespace bsp::decide

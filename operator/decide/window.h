@@ -16,6 +16,7 @@
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <span>
 
 #include "operator/decide/adaptation.h"
 #include "operator/decide/metrics.h"
@@ -56,6 +57,9 @@ class Window {
     const bool call_follows = early_.due() || decide::call_due(cadence_, t.superstep, metrics_.supersteps + 1, params_);
     update(metrics_, std::move(t), cadence_.alpha, params_, call_follows);
   }
+
+  // The unit of each rank's instructions became another one: what was added is so many times as much. By rank.
+  void rescale(std::span<const double> ratio) { decide::rescale(metrics_, ratio); }
 
   [[nodiscard]] bool call_due() const { return metrics_.supersteps > 0 && (early_.due() || is_over()); }
   // Before the window's α supersteps were over.

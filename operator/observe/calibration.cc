@@ -211,6 +211,11 @@ void Calibration::rescale(const std::string& set, double ratio) {
   apart_.clear();  // nodes are not kept by Set; one that is apart is found again within kSettled supersteps
 }
 
+void Calibration::forget(const std::string& node) {
+  apart_.erase(node);
+  steadiness_.forget(node);
+}
+
 void Calibration::add_move(const std::string& from, const std::string& to, std::uint64_t bytes,
                            const crds::PauseParts& pause) {
   if (bytes > 0 && pause.transfer_ms > 0)

@@ -76,6 +76,8 @@ class Calibration {
                    const std::vector<std::string>& set_of_rank);
   // The unit of instructions in a Set became another one (work.h): its values are `ratio` times what they were.
   void rescale(const std::string& set, double ratio);
+  // What was seen of the node was its rank's own (rank_factors.h).
+  void forget(const std::string& node);
   void add_move(const std::string& from, const std::string& to, std::uint64_t bytes, const crds::PauseParts& pause);
   // One that was given up because it was not over after so long: it bounds the bandwidth from above. Of fewer
   // than kEnoughBytes bytes it says nothing: what took so long was something else.
@@ -93,6 +95,8 @@ class Calibration {
   // The same of a node: its own value, or its Set's.
   [[nodiscard]] Value cpu_of_node(const std::string& node, const std::string& set,
                                   const std::map<std::string, double>& nominal) const;
+  // Of a mean speed of so many nodes: standard, relative.
+  [[nodiscard]] double error_of(const Estimate& speed, std::size_t nodes) const;
   [[nodiscard]] Value seconds_per_byte(const std::string& from, const std::string& to) const;
   [[nodiscard]] Value fixed(const std::string& to) const;
   // Bytes/s of all ranks together; 0: not seen to be a limit.
@@ -110,7 +114,6 @@ class Calibration {
   // nullptr: it counts as its Set does.
   [[nodiscard]] const Apart* apart(const std::string& node, double of_set) const;
   [[nodiscard]] bool is_over(const Apart& apart) const;
-  [[nodiscard]] double error_of(const Estimate& speed, std::size_t nodes) const;
 
   std::map<std::string, Estimate> cpu_;
   std::map<std::string, std::vector<double>> first_;  // by Set, its speeds until there are kSettled

@@ -34,6 +34,8 @@ class Steadiness {
   // Speeds have another unit from now on.
   void restart() { nodes_.clear(), supersteps_ = 0; }
 
+  void forget(const std::string& node) { nodes_.erase(node); }
+
   // Standard deviation of a node's mean speed in a block, relative; 0: not known, or none that lasts.
   [[nodiscard]] double noise() const;
 

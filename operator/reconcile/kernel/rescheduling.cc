@@ -36,6 +36,7 @@ Rescheduler::Rescheduler(const crds::BspJob& job, std::size_t sets, bool records
   wave_seen_ = stored.wave_seen;
   counted_ = stored.counted;
   work_ = observe::Work::from_json(stored.work);
+  factors_ = observe::RankFactors::from_json(stored.factors, ranks_);
   baseline_ = std::move(stored.baseline);
   moves_ = std::move(stored.moves);
   predicted_sum_ = job.status.predicted_gain_seconds.value_or(0);
@@ -196,7 +197,14 @@ std::optional<Decided> Rescheduler::advance(const Observed& o) {
     times.instructions = superstep->instructions;
     for (std::size_t i = 0; i < alone.size(); ++i)
       if (held_back[i] == 0) times.instructions[i] *= alone[i];
-    if (work_.unit() != observe::WorkUnit::kMixed) calibration_.add_superstep(times, set_of_rank, node_of_rank);
+    if (work_.unit() != observe::WorkUnit::kMixed) {
+      for (std::size_t i = 0; i < set_of_rank.size(); ++i) {
+        times.instructions[i] *= factors_.factor(i);
+        superstep->instructions[i] *= factors_.factor(i);
+      }
+      calibration_.add_superstep(times, set_of_rank, node_of_rank);
+      factors_.add(times, set_of_rank, node_of_rank, calibration_);
+    }
     if (!counts) continue;
     calibration_.add_traffic(*superstep, o.job.status.epoch->sets, set_of_rank);
     if (records_) supersteps_.push_back(*superstep);
@@ -212,6 +220,15 @@ void Rescheduler::settle_work(const Observed& o) {
   for (const crds::RankPlace& place : o.job.status.ranks) set_of_rank.push_back(place.set);
   benchmarks_.update(pod_benchmarks(o), o.nodes);
   for (const auto& [set, ratio] : work_.settle(set_of_rank, benchmarks_)) calibration_.rescale(set, ratio);
+}
+
+// Before a call, so that the wave that showed it is judged by it.
+void Rescheduler::settle_factors() {
+  const std::vector<double> ratio = factors_.settle(calibration_);
+  if (ratio.empty()) return;
+  window_->rescale(ratio);
+  for (decide::MeasuredSuperstep& superstep : supersteps_)
+    for (std::size_t i = 0; i < ratio.size(); ++i) superstep.instructions[i] *= ratio[i];
 }
 
 observe::WorkUnit unit_of_work(const Observed& o) {

@@ -15,6 +15,7 @@
 #include "operator/decide/window.h"
 #include "operator/observe/benchmarks.h"
 #include "operator/observe/collector.h"
+#include "operator/observe/rank_factors.h"
 #include "operator/observe/work.h"
 #include "operator/reconcile/kernel/observed.h"
 #include "operator/reconcile/kernel/scheduler_state.h"
@@ -55,6 +56,7 @@ class Rescheduler {
   // last wave unless that was decided and made.
   void measure_from(std::uint64_t superstep, bool judges_wave);
   void settle_work(const Observed& o);
+  void settle_factors();
   // Relative to a core of the Set that holds most ranks.
   [[nodiscard]] std::map<std::string, double> speeds_of_cores(const Observed& o) const;
   [[nodiscard]] std::string record_of(const Observed& o, const decide::Params& params, decide::Snapshot snapshot,
@@ -69,6 +71,7 @@ class Rescheduler {
   crds::SuperstepEdge edge_;
   observe::Benchmarks benchmarks_;
   observe::Work work_;
+  observe::RankFactors factors_;
   std::optional<decide::Window> window_;
   decide::State state_;  // of the window's start
   bool records_;

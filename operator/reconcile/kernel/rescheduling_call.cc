@@ -85,6 +85,7 @@ observe::RankFacts facts_of(const crds::RankPlace& place, const observe::Collect
 }  // namespace
 
 std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
+  settle_factors();
   std::map<std::uint32_t, std::string> too_large;
   const std::vector<observe::NodeFacts> nodes = nodes_for_moves(o, too_large);
   decide::Params params = params_;

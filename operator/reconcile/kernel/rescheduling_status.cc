@@ -39,7 +39,8 @@ void Rescheduler::store(crds::BspJobStatus& status, const Observed& o) const {
   }
   status.calibration = calibration_.to_status(nominal, rests_on);
   std::ranges::move(benchmarks_.to_status(), std::back_inserter(status.calibration));
-  status.rescheduler = to_json(SchedulerState{state_, wave_seen_, counted_, work_.to_json(), baseline_, moves_});
+  status.rescheduler =
+      to_json(SchedulerState{state_, wave_seen_, counted_, work_.to_json(), factors_.to_json(), baseline_, moves_});
   if (predicted_sum_ != 0) status.predicted_gain_seconds = significant(predicted_sum_, 6);
   if (any_gain_) status.realised_gain_seconds = significant(realised_sum_, 6);
 }

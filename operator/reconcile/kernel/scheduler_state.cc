@@ -152,7 +152,7 @@ struct StoredScheduler {
   StoredWindow window;
   std::uint32_t wave_seen = 0;
   double counted = 0;
-  json work;
+  json work, factors;
   std::optional<StoredBaseline> baseline;
   std::vector<StoredMoves> moved;
   std::vector<crds::RankGroups> left;  // [n]: the n-th node that a rank left
@@ -162,6 +162,7 @@ constexpr void fields_of(Of<StoredScheduler>, auto&& v) {
   v("waveSeen", &StoredScheduler::wave_seen);
   v("counted", &StoredScheduler::counted, kRare);
   v("work", &StoredScheduler::work);
+  v("rankFactors", &StoredScheduler::factors);
   v("baseline", &StoredScheduler::baseline);
   v("moved", &StoredScheduler::moved);
   v("left", &StoredScheduler::left, Field{.most = kMostLeft});
@@ -257,6 +258,7 @@ json to_json(const SchedulerState& state) {
                          .wave_seen = state.wave_seen,
                          .counted = significant(state.counted, 6),
                          .work = state.work.empty() ? json() : state.work,
+                         .factors = state.factors.empty() ? json() : state.factors,
                          .baseline = {},
                          .moved = {},
                          .left = nodes_left(state.moves)};
@@ -280,8 +282,11 @@ json to_json(const SchedulerState& state) {
 }
 
 json for_next_attempt(const json& stored) {
-  const json work = read_or_new<StoredScheduler>(stored).work;
-  return work.empty() ? json() : json{{"work", work}};
+  const auto was = read_or_new<StoredScheduler>(stored);
+  json next;
+  if (!was.work.empty()) next["work"] = was.work;
+  if (!was.factors.empty()) next["rankFactors"] = was.factors;
+  return next;
 }
 
 SchedulerState scheduler_state_from_json(const json& j, std::size_t ranks, std::size_t sets) {
@@ -305,6 +310,7 @@ SchedulerState scheduler_state_from_json(const json& j, std::size_t ranks, std::
   state.wave_seen = stored.wave_seen;
   state.counted = std::max(0.0, stored.counted);
   state.work = stored.work;
+  state.factors = stored.factors;
   read_moves(stored, ranks, state.moves);
   if (const auto& b = stored.baseline) {
     state.baseline = {.wave = b->wave, .alpha = b->alpha, .seconds = b->seconds, .compute = {}, .after = b->after};

@@ -42,6 +42,7 @@ struct SchedulerState {
   std::uint32_t wave_seen = 0;  // ended waves up to this one have been taken into account
   double counted = 0;           // supersteps over which the last plan that moves counts its gain; 0: none yet
   nlohmann::json work;          // observe/work.h
+  nlohmann::json factors;       // observe/rank_factors.h
   std::optional<Baseline> baseline;
   Moves moves;
 };
@@ -50,7 +51,8 @@ struct SchedulerState {
 void round_predictabilities(decide::State& state);
 
 nlohmann::json to_json(const SchedulerState& state);
-// What the next attempt goes on with: of what CPU time is worth, as status.calibration stays in that unit. Null: nothing.
+// What the next attempt goes on with: what CPU time is worth and what ranks' instructions are, as status.calibration stays in these units.
+// Null: nothing.
 nlohmann::json for_next_attempt(const nlohmann::json& stored);
 // What an older operator has stored, too. What can't be read is as in a new job.
 SchedulerState scheduler_state_from_json(const nlohmann::json& j, std::size_t ranks, std::size_t sets);

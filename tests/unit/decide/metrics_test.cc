@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
+#include <vector>
+
 #include "operator/decide/window.h"
 
 namespace bsp::decide {
@@ -117,6 +120,25 @@ TEST(State, ARestartedOperatorThatAddsTheWindowAgainGoesOnAsIfNothingHadHappened
   EXPECT_FALSE(half.call_due());
   EXPECT_EQ(half.cadence().gamma, 4u);
   EXPECT_DOUBLE_EQ(half.cadence().d, 0.75);
+}
+
+// In powers of two, as nothing is rounded then.
+TEST(Window, RescaledIsOneOfTheOtherUnit) {
+  const Params params{.alpha0 = 4};
+  Window half(State{}, params, 1, 1), whole(State{}, params, 1, 1);
+  for (std::uint64_t t = 1; t <= 3; ++t) {
+    half.add(measured(t, 100.0 * t, t, 10, 1));
+    whole.add(measured(t, 200.0 * t, t, 10, 1));
+  }
+  half.rescale(std::vector<double>{2});
+  const auto same = [&] {
+    const Metrics &a = half.metrics(), &b = whole.metrics();
+    return std::tie(a.PI, a.CTP, a.P_comp, a.I_window, a.last.instructions, a.I_recent) ==
+           std::tie(b.PI, b.CTP, b.P_comp, b.I_window, b.last.instructions, b.I_recent);
+  };
+  EXPECT_TRUE(same());
+  for (Window* window : {&half, &whole}) window->add(measured(4, 700, 4, 10, 1));
+  EXPECT_TRUE(same()) << "and goes on in it";
 }
 
 }  // namespace

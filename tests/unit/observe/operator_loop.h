@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "operator/observe/rank_factors.h"
 #include "operator/observe/snapshot.h"
 #include "tests/bench/closed_loop.h"
 
@@ -16,8 +17,10 @@ namespace bsp::observe {
 
 struct OperatorLoop {
   decide::Params params{};
-  double noise = 0.02;  // relative
+  double noise = 0.02;                                             // relative
   double at_full_speed = std::numeric_limits<double>::infinity();  // NodeFacts's, of each node
+  // By rank: how many times as long as others it computes for an instruction; empty: 1.
+  std::vector<double> cycles{};
   // Changes what is learned of a superstep; empty: it is what was measured.
   std::function<void(SuperstepTimes& times)> learns{};
 };
@@ -37,8 +40,10 @@ inline decide::LoopRun run_as_operator(const decide::LoopJob& job, const Operato
           {.name = p.name, .set = names[p.set.value], .slots = p.slots, .at_full_speed = loop.at_full_speed});
   }
   Calibration calibration;
-  const decide::LoopView view = [&](const decide::MeasuredSuperstep& seen, const std::vector<ProcessorId>& on,
+  RankFactors factors;
+  const decide::LoopView view = [&](decide::MeasuredSuperstep& seen, const std::vector<ProcessorId>& on,
                                     decide::Snapshot&) {
+    for (std::size_t i = 0; i < loop.cycles.size(); ++i) seen.instructions[i] /= loop.cycles[i];
     std::vector<std::string> node, set;
     for (const ProcessorId p : on) node.push_back(truth.processor(p).name), set.push_back(names[job.set_of(p).value]);
     SuperstepTimes times;
@@ -47,10 +52,17 @@ inline decide::LoopRun run_as_operator(const decide::LoopJob& job, const Operato
     const std::vector<double> alone = slowed_by_each_other(node, nodes);
     for (std::size_t i = 0; i < alone.size(); ++i) times.instructions[i] *= alone[i];
     if (loop.learns) loop.learns(times);
+    for (std::size_t i = 0; i < alone.size(); ++i) {
+      times.instructions[i] *= factors.factor(i);
+      seen.instructions[i] *= factors.factor(i);
+    }
     calibration.add_superstep(times, set, node);
+    factors.add(times, set, node, calibration);
   };
   const decide::LoopPlanner planner = [&](const decide::Snapshot& real, const decide::Window& window,
                                           const decide::Params& params) -> Result<decide::Plan> {
+    decide::Window rescaled = window;
+    if (const std::vector<double> ratio = factors.settle(calibration); !ratio.empty()) rescaled.rescale(ratio);
     decide::Platform platform = make_platform(names, nodes, calibration);
     platform.T = truth.T, platform.Mig = truth.Mig;
     std::vector<RankFacts> ranks;
@@ -65,7 +77,7 @@ inline decide::LoopRun run_as_operator(const decide::LoopJob& job, const Operato
       for (const ProcessorId p : rank.left) ranks.back().left.push_back(truth.processor(p).name);
     }
     const decide::Snapshot known = make_snapshot(platform, ranks, nodes);
-    BSP_TRY(decide::Plan plan, decide::make_plan(known, window, params));
+    BSP_TRY(decide::Plan plan, decide::make_plan(known, rescaled, params));
     for (decide::Move& move : plan.moves) {
       const std::string& node = known.platform.processor(move.to).name;
       std::uint32_t p = 0;

@@ -107,6 +107,17 @@ TEST_F(Attempts, KeepTheUnitOfWork) {
   EXPECT_EQ(next.wave_seen, 0u);
 }
 
+TEST_F(Attempts, KeepWhatARanksInstructionsAreWorth) {
+  const auto stored = nlohmann::json::parse(R"([[1, 0.693]])");
+  o.job.spec.rescheduling.mode = crds::ReschedulingMode::kAdvise;
+  o.job.status.rescheduler = {{"rankFactors", stored}};
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    run_twelve_supersteps();
+    begin_attempt();
+    EXPECT_EQ(o.job.status.rescheduler["rankFactors"], stored);
+  }
+}
+
 // No rank runs in fast any more, so nothing measures its speed again.
 TEST_F(Attempts, KeepTheSpeedOfASetWithoutRanks) {
   o.job.spec.rescheduling.mode = crds::ReschedulingMode::kAdvise;

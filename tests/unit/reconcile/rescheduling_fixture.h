@@ -34,7 +34,7 @@ class Rescheduling : public testing::Test {
     const bool any_slow = std::ranges::any_of(o.job.status.ranks, [](const auto& p) { return p.set == "slow"; });
     wire::SuperstepReport s;
     s.superstep = superstep;
-    s.instructions = 1'000'000'000;
+    s.instructions = rank == 1 ? counted_of_rank_1 : 1'000'000'000;
     s.compute_ns = slow ? 2'000'000'000 : rank < 2 ? moved_ns : 1'000'000'000;
     s.edge_ns = !slow && any_slow ? 1'000'000'000 : 0;  // it waits for the slow ones
     if (unpredictable && rank > 0) {
@@ -113,8 +113,9 @@ class Rescheduling : public testing::Test {
   }
 
   Observed o;
-  std::uint64_t moved_ns = 1'000'000'000;  // a superstep of ranks 0 and 1 in fast
-  bool unpredictable = false;              // what ranks 1 and 2 receive
+  std::uint64_t moved_ns = 1'000'000'000;           // a superstep of ranks 0 and 1 in fast
+  std::uint64_t counted_of_rank_1 = 1'000'000'000;  // instructions of a superstep
+  bool unpredictable = false;                       // what ranks 1 and 2 receive
 };
 
 }  // namespace bsp::reconcile

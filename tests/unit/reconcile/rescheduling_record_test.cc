@@ -54,6 +54,30 @@ TEST_F(Rescheduling, EveryDecisionComesWithItsRecord) {
   EXPECT_GE(calls, 3u);
 }
 
+// A rank counts half of what others do, on both its nodes. The call that follows its move knows that, of all of its supersteps.
+TEST_F(Rescheduling, ARecordHoldsTheWorkOfAnUnlikeRank) {
+  o.job.spec.rescheduling.heuristic = crds::Heuristic::kAuto;
+  counted_of_rank_1 = 500'000'000;
+  Rescheduler r(o.job, o.job.status.epoch->sets.size(), true);
+  std::optional<Decided> decided;
+  std::uint64_t t = 0;
+  while ((!decided || decided->moves.size() < 2) && t < 40) decided = feed(r, ++t);
+  ASSERT_TRUE(decided);
+  ASSERT_THAT(decided->moves, SizeIs(2));
+  const migrate::Wave wave = begin(*decided);
+  store(r);
+  end(wave, migrate::Phase::kSucceeded, t);
+  for (decided.reset(); !decided && t < 80;) decided = feed(r, ++t);
+  ASSERT_TRUE(decided && decided->record);
+  const auto call = record::from_line(*decided->record);
+  ASSERT_TRUE(call) << call.error().message;
+  for (const decide::MeasuredSuperstep& superstep : call->supersteps) {
+    EXPECT_NEAR(superstep.instructions[1], 0.75e9, 1e6) << "1.5 times, what it was apart by on the first node";
+    EXPECT_EQ(superstep.instructions[0], 1e9);
+  }
+  EXPECT_EQ(record::difference(call->plan, *record::replay(*call, call->params)), "");
+}
+
 TEST(RecordFile, GrowsByWholeLines) {
   const std::string path = testing::TempDir() + "bsp_record_" + std::to_string(::getpid());
   EXPECT_TRUE(check_appendable(path));

@@ -94,6 +94,19 @@ TEST_F(Rescheduling, RestartsChangeNoUnitOfWork) {
   EXPECT_EQ(o.job.status.calibration.size(), wanted.calibration.size());
 }
 
+TEST_F(Rescheduling, RestartsKeepWhatARanksInstructionsAreWorth) {
+  const auto stored = nlohmann::json::parse(R"([[1, 0.693]])");
+  counted_of_rank_1 = 500'000'000;
+  o.job.status.rescheduler = {{"rankFactors", stored}};
+  for (std::uint64_t t = 1; t <= 3; ++t) {
+    Rescheduler fresh = rescheduler();
+    feed(fresh, t);
+    store(fresh);
+    EXPECT_NEAR(calibrated("cpu", "slow")->value, 5e8, 1e5) << "as if both had counted as much";
+    EXPECT_EQ(o.job.status.rescheduler["rankFactors"], stored);
+  }
+}
+
 TEST_F(Rescheduling, ContinuesFromAnOlderOperatorsStatus) {
   const auto stored = nlohmann::json::parse(
       R"({"state": {"k": 5, "alpha": 4, "alphaNext": 2, "d": 0.25, "gamma": 1, "elapsed": 7.5, "owed": 0.5, "pComp": [1, 0.5, 0.75],
