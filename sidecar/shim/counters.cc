@@ -36,8 +36,7 @@ void received_collective(MPI_Comm comm, int from, std::uint64_t bytes) {
   const std::size_t others = c->peers->world.size() - (c->inter ? 0 : 1);
   if (others == 0) return;
   const bool of_some = c->peers->world.size() < static_cast<std::size_t>(state.size);
-  for (int rank : c->peers->world)
-    if (rank != state.rank) measure.received(rank, bytes / others, elapsed / others, of_some);
+  measure.received_from_all(*c->peers, bytes / others, elapsed / others, of_some);
 }
 
 void received_collective(MPI_Comm comm, const int* counts, MPI_Datatype type) {

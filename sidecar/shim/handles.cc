@@ -149,7 +149,7 @@ const Peers* intern_peers(std::vector<int> world_ranks) {
   static std::map<std::vector<int>, std::unique_ptr<Peers>> interned;
   std::lock_guard guard(pools_lock);
   auto& entry = interned[world_ranks];
-  if (!entry) entry = std::make_unique<Peers>(Peers{std::move(world_ranks)});
+  if (!entry) entry = std::make_unique<Peers>(std::move(world_ranks));
   return entry.get();
 }
 

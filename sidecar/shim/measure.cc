@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "sidecar/ring/ring_access.h"
+#include "sidecar/shim/handles.h"
 
 namespace bsp::shim {
 
@@ -57,6 +58,7 @@ std::uint64_t Measure::read_meter() const {
 }
 
 void Measure::begin_epoch(const std::vector<std::uint32_t>& sets) {
+  ++epoch_;
   peers_.resize(sets.size());
   sets_ = 0;
   for (std::size_t i = 0; i < sets.size(); ++i) {
@@ -101,19 +103,44 @@ void Measure::meter_after_mpi() {
   short_mpi_ = 0;
 }
 
-void Measure::received(int rank, std::uint64_t bytes, std::uint64_t call_ticks, bool as_partner) {
+void Measure::FromSet::add(std::uint64_t messages, std::uint64_t bytes_each, std::uint64_t ticks_each) {
+  float& lowest = floor[std::min<std::size_t>(std::bit_width(bytes_each), kSizeClasses - 1)];
+  const auto size = static_cast<float>(bytes_each);
+  const auto took = static_cast<float>(ticks_each);
+  const float aged = lowest * 1.02f;
+  lowest = lowest == 0 || took < aged * size ? took / size : aged;  // a division costs more than all the rest
+  bytes += messages * bytes_each;
+  ticks += messages * std::min(ticks_each, static_cast<std::uint64_t>(lowest * size));
+}
+
+void Measure::received(int rank, std::uint64_t bytes, std::uint64_t call_ticks) {
   if (rank < 0 || bytes == 0 || static_cast<std::size_t>(rank) >= peers_.size()) return;
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
   MeasureLock guard;
-  if (as_partner) peer.bytes += bytes;
-  FromSet& from = from_[peer.set];
-  float& floor = from.floor[std::min<std::size_t>(std::bit_width(bytes), kSizeClasses - 1)];
-  const auto size = static_cast<float>(bytes);
-  const auto took = static_cast<float>(call_ticks);
-  const float aged = floor * 1.02f;
-  floor = floor == 0 || took < aged * size ? took / size : aged;  // a division costs more than all the rest
-  from.bytes += bytes;
-  from.ticks += std::min(call_ticks, static_cast<std::uint64_t>(floor * size));
+  peer.bytes += bytes;
+  from_[peer.set].add(1, bytes, call_ticks);
+}
+
+void Measure::received_from_all(const Peers& peers, std::uint64_t bytes, std::uint64_t call_ticks, bool as_partners) {
+  if (bytes == 0) return;
+  MeasureLock guard;
+  if (peers.from_all.epoch != epoch_) [[unlikely]]
+    find_sets_of(peers);
+  for (const auto& [set, ranks] : peers.from_all.sets) from_[set].add(ranks, bytes, call_ticks);
+  if (!as_partners) return;
+  if (peers.from_all.bytes == 0) from_all_.push_back(&peers);
+  peers.from_all.bytes += bytes;
+}
+
+void Measure::find_sets_of(const Peers& peers) {
+  std::uint32_t ranks[BSP_MAX_SETS] = {};
+  for (const int rank : peers.world)
+    if (rank >= 0 && rank != state.rank && static_cast<std::size_t>(rank) < peers_.size())
+      ++ranks[peers_[static_cast<std::size_t>(rank)].set];
+  peers.from_all.epoch = epoch_;
+  peers.from_all.sets.clear();
+  for (std::uint32_t set = 0; set < BSP_MAX_SETS; ++set)
+    if (ranks[set] > 0) peers.from_all.sets.emplace_back(set, ranks[set]);
 }
 
 void Measure::end_superstep(bsp_ring* ring, std::uint64_t superstep) {
@@ -181,6 +208,13 @@ void Measure::sample_partners(bsp_ring* ring, std::uint64_t superstep, std::uint
   ++partners_supersteps_;
   if (!std::has_single_bit(++epochs_supersteps_) && now_ns - partners_sampled_ns_ < kPartnersPeriodNs) return;
   partners_sampled_ns_ = now_ns;
+  for (const Peers* all : from_all_) {
+    for (const int rank : all->world)
+      if (rank >= 0 && rank != state.rank && static_cast<std::size_t>(rank) < peers_.size())
+        peers_[static_cast<std::size_t>(rank)].bytes += all->from_all.bytes;
+    all->from_all.bytes = 0;
+  }
+  from_all_.clear();
   bsp_partners heaviest{.superstep = superstep, .ranks = {}, .bytes = {}};
   for (std::size_t i = 0; i < peers_.size(); ++i) {
     const std::uint64_t bytes = peers_[i].bytes;

@@ -18,7 +18,9 @@
 // Partners: the bytes that each rank has sent here add up, until the heaviest are written to the ring: at the edge of an
 // epoch's supersteps 1, 2, 4, 8, … and once a second. Then all sums are halved, and so is the number of supersteps that
 // they are of. So their quotient is a mean in which what is a second older counts half. Not with more than kMostPeers
-// ranks: no decision uses them then (operator/decide/partners.h), and every report would be twice as long.
+// ranks: no decision uses them then (operator/decide/partners.h), and every report would be twice as long. What a collective brings
+// from all ranks of a communicator alike is added to each of them at such an edge only, so that no collective takes longer
+// with the number of ranks.
 //
 // With MPI_THREAD_MULTIPLE the time of one thread counts: first of the one that initialised MPI, then of the one that
 // calls the superstep edges. The bytes of all threads count.
@@ -121,9 +123,11 @@ class alignas(64) Measure {
     MeasureLock guard;
     sent_bytes_ += bytes;
   }
-  // Adds `bytes` received from world rank `rank` in a call that has taken `call_ticks`. Not `as_partner`: every other rank
-  // sends the same.
-  void received(int rank, std::uint64_t bytes, std::uint64_t call_ticks, bool as_partner = true);
+  // Adds `bytes` received from world rank `rank` in a call that has taken `call_ticks`.
+  void received(int rank, std::uint64_t bytes, std::uint64_t call_ticks);
+  // The same from each of `peers` but this rank; the time doesn't grow with their number. Not `as_partners`: every other rank of the job
+  // sends as much.
+  void received_from_all(const Peers& peers, std::uint64_t bytes, std::uint64_t call_ticks, bool as_partners);
 
   // The edge call has completed: writes the record of `superstep` and starts the next one.
   void end_superstep(bsp_ring* ring, std::uint64_t superstep);
@@ -167,6 +171,8 @@ class alignas(64) Measure {
     std::uint32_t set = 0;
   };
   std::vector<Peer> peers_;              // by world rank
+  std::uint64_t epoch_ = 0;              // how many have begun
+  std::vector<const Peers*> from_all_;   // of which bytes aren't counted by rank yet
   std::uint64_t epochs_supersteps_ = 0;  // that have ended in this epoch
   double partners_supersteps_ = 0;       // that the bytes of the peers are of
   std::uint64_t partners_sampled_ns_ = 0;
@@ -175,7 +181,10 @@ class alignas(64) Measure {
     std::uint64_t bytes = 0;  // received in this superstep
     std::uint64_t ticks = 0;
     float floor[kSizeClasses] = {};  // ticks per byte; 0: none seen
+
+    void add(std::uint64_t messages, std::uint64_t bytes_each, std::uint64_t ticks_each);
   };
+  void find_sets_of(const Peers& peers);
   FromSet from_[BSP_MAX_SETS];
   std::size_t sets_ = 0;  // of them that ranks are in
 };

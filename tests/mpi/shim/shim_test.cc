@@ -354,6 +354,24 @@ TEST(Shim, ReportsWhomARankHearsFrom) {
   job.finish_ok();
 }
 
+// Also of what the ranks of a communicator send each other alike.
+TEST(Shim, ReportsWhomARankIsInATeamWith) {
+  Job job({.ranks = 4, .program = "shim_teams", .arguments = {kMany}, .environment = {}});
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    ASSERT_TRUE(job.reach(completed(job) + 8));
+    for (std::uint32_t r = 0; r < 4; ++r) {
+      const nlohmann::json report = job.cluster.call(r, wire::kReport, {{"since", 0}}).header;
+      ASSERT_EQ(report.value("partners", nlohmann::json()), (nlohmann::json{r ^ 1})) << report.dump();
+      double received = 0;
+      for (const auto& bytes : report["supersteps"].back()["recv_bytes"]) received += bytes.get<double>();
+      EXPECT_GE(received, 40'000) << "5,000 numbers";
+      EXPECT_NEAR(report["partner_bytes"][0].get<double>(), 40'000, 4) << "not what all ranks sum";
+    }
+    ASSERT_TRUE(job.turn());
+  }
+  job.finish_ok();
+}
+
 TEST(Shim, AMessageRightBeforeTheEdgeIsOfItsSuperstep) {
   Job job({.ranks = 2, .program = "shim_last_message", .arguments = {kMany}, .environment = {}});
   ASSERT_TRUE(job.reach(20));
