@@ -67,7 +67,8 @@ json Work::to_json() const {
   return j;
 }
 
-void Work::add(std::span<const double> reported, const std::vector<std::string>& set_of_rank) {
+void Work::add(std::span<const double> reported, const std::vector<std::string>& set_of_rank,
+               std::span<const std::uint8_t> doubtful) {
   const std::size_t n = std::min(reported.size(), set_of_rank.size());
   ranks_.resize(n);
   bool moved = false;
@@ -76,7 +77,8 @@ void Work::add(std::span<const double> reported, const std::vector<std::string>&
     Recent& rank = ranks_[i];
     if (moved) {
       rank.before.reset();
-      if (rank.time.samples > 0) rank.before = {rank.set, rank.time.value};
+      const bool known = i >= doubtful.size() || doubtful[i] == 0;
+      if (rank.time.samples > 0 && known) rank.before = {rank.set, rank.time.value};
       rank.time = {};
     }
     rank.set = set_of_rank[i];

@@ -61,8 +61,10 @@ class Work {
   void set_unit(WorkUnit unit) { unit_ = unit; }
   [[nodiscard]] WorkUnit unit() const { return unit_; }
 
-  // After each superstep, as it was reported. Both by rank.
-  void add(std::span<const double> reported, const std::vector<std::string>& set_of_rank);
+  // After each superstep, as it was reported. All by rank. Of those that are `doubtful` (not 0) a move shows nothing: it is not known
+  // whether they have as much to do as before.
+  void add(std::span<const double> reported, const std::vector<std::string>& set_of_rank,
+           std::span<const std::uint8_t> doubtful = {});
   // Takes up what was learned: f is then the same until the next call of this. By Set, f now ÷ f before.
   std::map<std::string, double> settle(const std::vector<std::string>& set_of_rank, const Benchmarks& benchmarks = {});
 

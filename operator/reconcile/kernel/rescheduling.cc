@@ -186,8 +186,7 @@ std::optional<Decided> Rescheduler::advance(const Observed& o) {
                         superstep->superstep >= window_->cadence().k && !window_->call_due();
     // The first one of a window: benchmarks that have come meanwhile, of targets for instance, count from here on.
     if (counts && window_->counted() < window_->cadence().k) settle_work(o);
-    work_.add(superstep->instructions, set_of_rank);
-    for (std::size_t i = 0; i < set_of_rank.size(); ++i) superstep->instructions[i] *= work_.factor(set_of_rank[i]);
+    make_work(superstep->instructions, set_of_rank, node_of_rank);
     if (alone.empty()) {
       alone = observe::slowed_by_each_other(node_of_rank, o.nodes);
       held_back = held_back_by_limit(o);
@@ -214,12 +213,27 @@ std::optional<Decided> Rescheduler::advance(const Observed& o) {
   return std::nullopt;
 }
 
+void Rescheduler::make_work(std::vector<double>& instructions, const std::vector<std::string>& set_of_rank,
+                            const std::vector<std::string>& node_of_rank) {
+  std::vector<std::uint8_t> suspects(instructions.size());
+  for (std::size_t i = 0; i < suspects.size(); ++i) suspects[i] = slowdowns_.suspects(i);
+  work_.add(instructions, set_of_rank, suspects);
+  for (std::size_t i = 0; i < set_of_rank.size(); ++i) instructions[i] *= work_.factor(set_of_rank[i]);
+  if (work_.unit() != observe::WorkUnit::kCpuTime) return;
+  slowdowns_.add(instructions, node_of_rank, calibration_);
+  for (std::size_t i = 0; i < instructions.size(); ++i) instructions[i] *= slowdowns_.factor(i);
+}
+
 // Between two windows only, so that each has one unit.
 void Rescheduler::settle_work(const Observed& o) {
   std::vector<std::string> set_of_rank;
   for (const crds::RankPlace& place : o.job.status.ranks) set_of_rank.push_back(place.set);
   benchmarks_.update(pod_benchmarks(o), o.nodes);
-  for (const auto& [set, ratio] : work_.settle(set_of_rank, benchmarks_)) calibration_.rescale(set, ratio);
+  for (const auto& [set, ratio] : work_.settle(set_of_rank, benchmarks_)) {
+    calibration_.rescale(set, ratio);
+    for (std::size_t i = 0; i < set_of_rank.size(); ++i)
+      if (set_of_rank[i] == set) slowdowns_.rescale(i, ratio);
+  }
 }
 
 // Before a call, so that the wave that showed it is judged by it.

@@ -16,6 +16,7 @@
 #include "operator/observe/benchmarks.h"
 #include "operator/observe/collector.h"
 #include "operator/observe/rank_factors.h"
+#include "operator/observe/slowdowns.h"
 #include "operator/observe/work.h"
 #include "operator/reconcile/kernel/observed.h"
 #include "operator/reconcile/kernel/scheduler_state.h"
@@ -55,6 +56,9 @@ class Rescheduler {
   // Starts a window with this superstep: what was measured before says nothing about those to come. It doesn't judge the
   // last wave unless that was decided and made.
   void measure_from(std::uint64_t superstep, bool judges_wave);
+  // Instructions become work, in the unit of all ranks.
+  void make_work(std::vector<double>& instructions, const std::vector<std::string>& set_of_rank,
+                 const std::vector<std::string>& node_of_rank);
   void settle_work(const Observed& o);
   void settle_factors();
   // Relative to a core of the Set that holds most ranks.
@@ -72,6 +76,7 @@ class Rescheduler {
   observe::Benchmarks benchmarks_;
   observe::Work work_;
   observe::RankFactors factors_;
+  observe::Slowdowns slowdowns_;
   std::optional<decide::Window> window_;
   decide::State state_;  // of the window's start
   bool records_;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "operator/observe/rank_factors.h"
+#include "operator/observe/slowdowns.h"
 #include "operator/observe/snapshot.h"
 #include "tests/bench/closed_loop.h"
 
@@ -21,6 +22,7 @@ struct OperatorLoop {
   double at_full_speed = std::numeric_limits<double>::infinity();  // NodeFacts's, of each node
   // By rank: how many times as long as others it computes for an instruction; empty: 1.
   std::vector<double> cycles{};
+  bool timed = false;  // CPU time is all that is known; Sets of one speed only
   // Changes what is learned of a superstep; empty: it is what was measured.
   std::function<void(SuperstepTimes& times)> learns{};
 };
@@ -41,11 +43,18 @@ inline decide::LoopRun run_as_operator(const decide::LoopJob& job, const Operato
   }
   Calibration calibration;
   RankFactors factors;
+  Slowdowns slowdowns;
   const decide::LoopView view = [&](decide::MeasuredSuperstep& seen, const std::vector<ProcessorId>& on,
                                     decide::Snapshot&) {
+    if (loop.timed)
+      for (std::size_t i = 0; i < on.size(); ++i) seen.instructions[i] = 1e9 * seen.compute_seconds[i];
     for (std::size_t i = 0; i < loop.cycles.size(); ++i) seen.instructions[i] /= loop.cycles[i];
     std::vector<std::string> node, set;
     for (const ProcessorId p : on) node.push_back(truth.processor(p).name), set.push_back(names[job.set_of(p).value]);
+    if (loop.timed) {
+      slowdowns.add(seen.instructions, node, calibration);
+      for (std::size_t i = 0; i < on.size(); ++i) seen.instructions[i] *= slowdowns.factor(i);
+    }
     SuperstepTimes times;
     times.superstep = seen.superstep.value;
     times.instructions = seen.instructions, times.compute_seconds = seen.compute_seconds;

@@ -11,7 +11,7 @@ namespace {
 using Strings = std::vector<std::string>;
 
 // Ranks of one Set, which all compute 10⁹ instructions a superstep.
-struct Job {
+struct CountedJob {
   Strings nodes;
   std::vector<double> seconds;  // by rank, of a superstep
   Calibration calibration{};
@@ -33,11 +33,11 @@ struct Job {
   double speed_of(const std::string& node) { return calibration.cpu_of_node(node, "s", {}).value; }
 };
 
-Job of_six() { return {.nodes = {"a", "b", "c", "d", "e", "f"}, .seconds = {1, 1, 1, 1, 1, 1}}; }
+CountedJob of_six() { return {.nodes = {"a", "b", "c", "d", "e", "f"}, .seconds = {1, 1, 1, 1, 1, 1}}; }
 
 // Four ranks that take twice as long on both their nodes.
-Job of_unlike_ranks() {
-  Job job{.nodes = {}, .seconds = {}};
+CountedJob of_unlike_ranks() {
+  CountedJob job{.nodes = {}, .seconds = {}};
   for (int i = 0; i < 12; ++i) job.nodes.push_back("n" + std::to_string(i)), job.seconds.push_back(i < 4 ? 2 : 1);
   job.run(8);
   for (int i = 0; i < 4; ++i) job.nodes[i] = "m" + std::to_string(i);
@@ -46,7 +46,7 @@ Job of_unlike_ranks() {
 }
 
 TEST(RankFactors, ARankTakesAlongWhatIsItsOwn) {
-  Job job = of_six();
+  CountedJob job = of_six();
   job.seconds[5] = 2;
   job.run(20);
   EXPECT_TRUE(job.settle().empty()) << "its node may be slow";
@@ -68,7 +68,7 @@ TEST(RankFactors, ARankTakesAlongWhatIsItsOwn) {
 }
 
 TEST(RankFactors, ASlowNodeStaysBehind) {
-  Job job = of_six();
+  CountedJob job = of_six();
   job.seconds[5] = 2;
   job.run(20);
   job.nodes[5] = "g", job.seconds[5] = 1;
@@ -79,7 +79,7 @@ TEST(RankFactors, ASlowNodeStaysBehind) {
 
 // Which of the two it is, the third node tells.
 TEST(RankFactors, OneOfTwoSlowNodesIsNoRank) {
-  Job job = of_six();
+  CountedJob job = of_six();
   for (const auto& [node, seconds] : {std::pair("f", 2.0), {"g", 1.0}, {"h", 2.0}}) {
     job.nodes[5] = node, job.seconds[5] = seconds;
     job.run(8);
@@ -89,7 +89,7 @@ TEST(RankFactors, OneOfTwoSlowNodesIsNoRank) {
 }
 
 TEST(RankFactors, UnlikeNodesMakeNoUnlikeRanks) {
-  Job job = of_six();
+  CountedJob job = of_six();
   job.seconds = {1, 1, 1, 1.5, 1.4, 1.3};
   job.run(8);
   job.nodes = {"a", "b", "c", "g", "h", "i"}, job.seconds = {1, 1, 1, 1.2, 0.8, 0.9};
@@ -98,14 +98,14 @@ TEST(RankFactors, UnlikeNodesMakeNoUnlikeRanks) {
 }
 
 TEST(RankFactors, WhereRanksAreUnlikeThoseAreThatHaveNotMoved) {
-  Job job = of_unlike_ranks();
+  CountedJob job = of_unlike_ranks();
   job.seconds[4] = 1.5;
   job.run(8);
   job.settle();
   EXPECT_NEAR(job.factors.factor(0), 2, 0.01);
   EXPECT_EQ(job.factors.factor(4), 1) << "its node has slowed down since";
   job = of_unlike_ranks();
-  Job other{.nodes = job.nodes, .seconds = job.seconds};
+  CountedJob other{.nodes = job.nodes, .seconds = job.seconds};
   for (int i = 0; i < 4; ++i) other.nodes[i] = "n" + std::to_string(i);
   other.seconds[4] = 1.5;
   other.run(8);
@@ -116,7 +116,7 @@ TEST(RankFactors, WhereRanksAreUnlikeThoseAreThatHaveNotMoved) {
 }
 
 TEST(RankFactors, ShortComputationsSayNothing) {
-  Job job = of_six();
+  CountedJob job = of_six();
   job.seconds[5] = 0.05;  // a rank with 20 times the speed is one that reads a cache
   job.run(8);
   job.nodes[5] = "g";
@@ -125,7 +125,7 @@ TEST(RankFactors, ShortComputationsSayNothing) {
 }
 
 TEST(RankFactors, AFreshOperatorKnowsThem) {
-  Job job = of_unlike_ranks();
+  CountedJob job = of_unlike_ranks();
   job.settle();
   const nlohmann::json stored = job.factors.to_json();
   EXPECT_EQ(stored.size(), 4u);
