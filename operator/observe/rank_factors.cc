@@ -5,9 +5,6 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "base/core/significant.h"
-#include "base/json/fields.h"
-
 namespace bsp::observe {
 
 using nlohmann::json;
@@ -25,13 +22,13 @@ RankFactors RankFactors::from_json(const json& j, std::size_t ranks) {
   RankFactors factors;
   if (!j.is_array()) return factors;
   for (const json& stored : j) {
-    if (!stored.is_array() || stored.size() != 2 || !stored[1].is_number()) continue;
-    const auto rank = whole_number<std::size_t>(stored[0]);
+    if (!stored.is_array() || stored.size() != 2 || !stored[0].is_number_unsigned() || !stored[1].is_number()) continue;
+    const auto rank = stored[0].get<std::size_t>();
     const double c = stored[1].get<double>();
-    if (!rank || *rank >= ranks || !(std::abs(c) <= kMost)) continue;
+    if (rank >= ranks || !(std::abs(c) <= kMost)) continue;
     factors.ranks_.resize(ranks);
     const Visit earlier{.node = "", .apart = {-c, Calibration::kSettled}, .first = -c};
-    factors.ranks_[*rank] = {.visits = {earlier, earlier}, .factor = std::exp(c)};
+    factors.ranks_[rank] = {.visits = {earlier, earlier}, .factor = std::exp(c)};
   }
   return factors;
 }
@@ -39,7 +36,7 @@ RankFactors RankFactors::from_json(const json& j, std::size_t ranks) {
 json RankFactors::to_json() const {
   json j = json::array();
   for (std::size_t i = 0; i < ranks_.size(); ++i)
-    if (ranks_[i].factor != 1) j.push_back({i, significant(std::log(ranks_[i].factor), 3)});
+    if (ranks_[i].factor != 1) j.push_back({i, std::round(1000 * std::log(ranks_[i].factor)) / 1000});
   return j;
 }
 
