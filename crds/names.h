@@ -74,6 +74,9 @@ inline constexpr std::string_view kControlSocket = "/run/bsp/control";  // sidec
 inline constexpr std::string_view kImagesDir = "/run/bsp/images";       // capture socket and received images
 inline constexpr std::string_view kTlsDir = "/run/bsp-tls";             // ca.pem, cert.pem, key.pem: sidecar only
 
+// At the end of the app container's termination message.
+inline constexpr std::string_view kFinalizedNote = "the program had returned from MPI_Finalize";
+
 // --- Ports -----------------------------------------------------------------------------------------
 inline constexpr std::uint16_t kSidecarPort = 7600;   // mTLS: operator and peer sidecars
 inline constexpr std::uint16_t kLivenessPort = 7601;  // HTTP without TLS: the kubelet (sidecar/agent/liveness.h)
@@ -94,7 +97,9 @@ inline constexpr std::string_view kEnvSuperstep = "BSP_SUPERSTEP";  // call:stri
 inline constexpr std::string_view kEnvUser = "BSP_USER";            // uid[:gid] or name[:group] of the program
 // Supplementary groups that the template asks for, between spaces, and "Strict" if that is its supplementalGroupsPolicy.
 inline constexpr std::string_view kEnvGroups = "BSP_GROUPS";
-inline constexpr std::string_view kEnvGrace = "BSP_GRACE_SECONDS";     // the pod's terminationGracePeriodSeconds
+inline constexpr std::string_view kEnvGrace = "BSP_GRACE_SECONDS";  // the pod's terminationGracePeriodSeconds
+// The app container's terminationMessagePath, if its template names one.
+inline constexpr std::string_view kEnvTerminationLog = "BSP_TERMINATION_LOG";
 inline constexpr std::string_view kEnvCarryPaths = "BSP_CARRY_PATHS";  // ':'-separated absolute paths
 // Likewise: where the app container mounts volumes that end with its pod, for writing.
 inline constexpr std::string_view kEnvPodVolumes = "BSP_POD_VOLUMES";

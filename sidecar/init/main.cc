@@ -85,6 +85,7 @@ int main(int argc, char** argv) {
   options.groups = environment(bsp::names::kEnvGroups);
   options.carry_paths = environment(bsp::names::kEnvCarryPaths);
   options.pod_volumes = environment(bsp::names::kEnvPodVolumes);
+  options.termination_log = environment(bsp::names::kEnvTerminationLog, "/dev/termination-log");
   options.grace = std::chrono::seconds(setting(bsp::names::kEnvGrace, 0));
   options.fence_limit = std::chrono::milliseconds(
       setting(bsp::fencing::kEnvLimit, std::chrono::milliseconds(bsp::fencing::kLimit).count()));

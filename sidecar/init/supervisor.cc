@@ -22,6 +22,7 @@
 #include "sidecar/init/carry.h"
 #include "sidecar/init/cgroup.h"
 #include "sidecar/init/files.h"
+#include "sidecar/init/last_words.h"
 #include "sidecar/init/process.h"
 #include "sidecar/init/program.h"
 #include "sidecar/init/user.h"
@@ -338,6 +339,7 @@ int Supervisor::finish() {
   out_.flush(kFlushLimitMs);
   err_.flush(kFlushLimitMs);
   if (exit_now_) return *exit_now_;
+  if (exit_code_ != 0) note_finalized(options_.run_dir + "/ring", options_.termination_log);
   report(control::Exited{.code = exit_code_, .signal = exit_signal_, .message = exit_message_});
   const bool in_pod = ::access(options_.run_dir.c_str(), F_OK) == 0;
   bye_until_ = Steady::now() + (end_requested_at_ && !socket_ ? kByeLimitAlone : kByeLimit);

@@ -50,6 +50,7 @@ struct Options {
   std::string groups;                       // BSP_GROUPS
   std::string carry_paths;                  // BSP_CARRY_PATHS
   std::string pod_volumes;                  // BSP_POD_VOLUMES
+  std::string termination_log;              // BSP_TERMINATION_LOG, else /dev/termination-log
   std::chrono::milliseconds fence_limit{};  // fencing::kLimit, or BSP_FENCE_LIMIT_MS
   std::chrono::seconds grace{};             // BSP_GRACE_SECONDS; 0: unknown
 };

@@ -4,10 +4,15 @@
 #include <signal.h>
 
 #include <chrono>
+#include <cstddef>
+#include <format>
 #include <fstream>
 #include <thread>
 
+#include "base/core/read_file.h"
+#include "crds/names.h"
 #include "sidecar/init/files.h"
+#include "sidecar/ring/ring.h"
 #include "tests/integration/checkpoint_harness.h"
 
 namespace bsp::test {
@@ -93,6 +98,20 @@ TEST_F(InitProgram, ExitStatusIsThePrograms) {
   EXPECT_EQ(exited->number("signal"), 0);
   pod.send(control::Bye::kVerb);
   EXPECT_EQ(pod.wait(), 42);
+}
+
+// Where no sidecar is left that could say so. The program writes what the shim writes into the ring.
+TEST_F(InitProgram, LeavesBehindThatMpiWasFinalized) {
+  Pod pod({.command = {"/bin/sh", "-c",
+                       "umask 0; cd /run/bsp; i=0; while [ $i -lt 40 ]; do printf '\\0'; i=$((i+1)); done >ring;"
+                       "printf '\\5\\0\\0\\0' >>ring; echo no space left >said; exit 3"},
+           .env = {{"BSP_TERMINATION_LOG", "/run/bsp/said"}}});
+  static_assert(offsetof(bsp_ring, state) == 40 && BSP_RANK_FINALIZED == 5);
+  ASSERT_TRUE(pod.expect(control::Exited::kVerb));
+  EXPECT_EQ(read_file(pod.path("/run/bsp/said")).value_or(""),
+            std::format("no space left\n\n{}\n", names::kFinalizedNote));
+  pod.send(control::Bye::kVerb);
+  EXPECT_EQ(pod.wait(), 3);
 }
 
 TEST_F(InitProgram, StaysWhileItsSidecarAsksItTo) {

@@ -68,7 +68,7 @@ EDGES = {
     "sidecar/control": ["base/core"],
     "sidecar/transfer": ["base/core"],
     "sidecar/shim": ["base/core", "crds", "sidecar/ring"],
-    "sidecar/init": ["base/core", "crds", "sidecar/control", "sidecar/transfer"],
+    "sidecar/init": ["base/core", "crds", "sidecar/control", "sidecar/ring", "sidecar/transfer"],
     "sidecar/agent": ["base/core", "base/json", "base/net", "crds", "sidecar/agent/collect", "sidecar/agent/pmix",
                       "sidecar/control", "sidecar/ring", "sidecar/transfer"],
     "sidecar/agent/pmix": ["base/core", "base/net", "crds"],

@@ -56,7 +56,8 @@ bool all_finalized(const Observed& o) {
     const auto sidecar = o.sidecars.find(place.pod);
     if (sidecar != o.sidecars.end() && sidecar->second.status && sidecar->second.status->mpi_finalized) return true;
     const auto pod = o.pods.find(place.pod);
-    return pod != o.pods.end() && pod->second.app_ended && pod->second.app_exit_code == 0;
+    return pod != o.pods.end() && pod->second.app_ended &&
+           (pod->second.app_exit_code == 0 || pod->second.app_finalized);
   });
 }
 

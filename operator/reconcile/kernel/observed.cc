@@ -143,6 +143,7 @@ PodFacts pod_facts(const json& pod) {
       facts.app_exit_code = whole_number<int>(part_at(end, "exitCode")).value_or(1);
       facts.reason = text_at(end, "reason");
       facts.app_message = text_at(end, "message");
+      facts.app_finalized = facts.app_message.contains(names::kFinalizedNote);
       if (is_final(facts.reason)) facts.cannot_start = true;
     }
   }

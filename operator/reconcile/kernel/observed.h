@@ -71,6 +71,7 @@ struct PodFacts {
   bool others_run = false;             // the job's own containers beside app and sidecar
   int app_exit_code = 0;               // 128 + signal, as bsp-init and container runtimes report it
   std::string app_message;             // why it could not be started, in the node's words
+  bool app_finalized = false;          // the program had returned from MPI_Finalize, whatever its exit code
   bool cannot_start = false;           // image missing, command refused by the engine: waiting won't help
   bool pod_ended = false;              // the node ended the pod as a whole (evicted, an init container failed)
   std::string reason;                  // ErrImagePull, ContainerCannotRun, Evicted, OOMKilled, …

@@ -127,6 +127,8 @@ void adapt_app(json& app, const std::string& user, const crds::BspJob& job, cons
   if (!job.spec.carry_paths.empty()) put_env(app, names::kEnvCarryPaths, joined(job.spec.carry_paths, ':'));
   if (const auto own = mounts_of_the_pods_own(app, part_at(job.spec.pod_template, "spec")); !own.empty())
     put_env(app, names::kEnvPodVolumes, joined(own, ':'));
+  if (const std::string path = text_at(app, "terminationMessagePath"); !path.empty())
+    put_env(app, names::kEnvTerminationLog, path);
   if (job.metadata.annotations.contains(std::string(names::kAnnotationFaultPoints)))
     put_env(app, names::kEnvFaultDirectory, std::string(names::kRunDir));
   json& mounts = child(app, "volumeMounts", json::value_t::array);

@@ -13,6 +13,7 @@ namespace {
 using crds::JobPhase;
 using migrate::Phase;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using namespace std::chrono_literals;
 
 // --- Deadlines, time to live, pods that stay --------------------------------------------------------------------
@@ -101,6 +102,24 @@ TEST(JobLife, APodWithAnotherRunningContainerCountsAsRunning) {
     else
       EXPECT_EQ(w.pods.size(), 2u);
     EXPECT_EQ(w.unrest(), "");
+  }
+}
+
+// The sidecars have ended with their pods, so that only the nodes know of it.
+TEST(JobLife, AFinalizedJobThatEndsWithoutAnOperatorIsNotRestarted) {
+  for (const bool all : {true, false}) {
+    World w({});
+    ASSERT_TRUE(w.run_until(JobPhase::kRunning));
+    w.restart_operator(1000);
+    for (auto& [name, pod] : w.pods) pod.status.mpi_finalized = all || pod.rank != 1;
+    for (const crds::RankPlace& place : w.job.status.ranks)
+      w.end_program(place.rank.value, place.rank.value == 1 ? 3 : 0, 0);
+    ASSERT_TRUE(w.run_until([&] { return w.all_ended(); }, 200)) << w.trace;
+    for (int i = 0; i < 10; ++i) w.tick();
+    w.restart_operator();
+    ASSERT_TRUE(w.run_until(all ? JobPhase::kFailed : JobPhase::kRestarting, 300)) << w.trace;
+    EXPECT_THAT(w.job.status.message, HasSubstr("rank 1 exited with code 3"));
+    EXPECT_EQ(w.job.status.message.contains("every rank had passed MPI_Finalize, so the job is not restarted"), all);
   }
 }
 

@@ -148,6 +148,9 @@ TEST(MakePod, FieldsOfOtherKubernetesVersionsGainNoPrivilege) {
   EXPECT_EQ(std::count_if(env.begin(), env.end(), [](const json& e) { return e.at("name") == names::kEnvSuperstep; }),
             1);
   EXPECT_EQ(env_of(app_of(pod), names::kEnvSuperstep), "Auto");
+  EXPECT_EQ(env_of(app_of(pod), names::kEnvTerminationLog), "") << "bsp-init knows the usual one";
+  const json elsewhere = make_pod(job_with({{"terminationMessagePath", "/tmp/why"}}, spec), request(0), {});
+  EXPECT_EQ(env_of(app_of(elsewhere), names::kEnvTerminationLog), "/tmp/why");
   int found = 0;
   for (const json& volume : pod.at("spec").at("volumes"))
     if (volume.at("name") == "bsp-run") found += volume.at("emptyDir").at("medium") == "Memory";

@@ -97,7 +97,10 @@ TEST(PodFacts, TellHowTheProgramEnded) {
   EXPECT_TRUE(f.app_ended);
   EXPECT_EQ(f.app_exit_code, 139);
   EXPECT_EQ(f.app_message, "log");
-  EXPECT_FALSE(f.cannot_start || f.pod_ended);
+  EXPECT_FALSE(f.cannot_start || f.pod_ended || f.app_finalized);
+  const std::string message = std::format("log\n{}\n", names::kFinalizedNote);
+  f = pod_facts(app_state({{"terminated", {{"exitCode", 3}, {"reason", "Error"}, {"message", message}}}}));
+  EXPECT_TRUE(f.app_ended && f.app_finalized);
   f = pod_facts(app_state({{"terminated", {{"exitCode", 128}, {"reason", "ContainerCannotRun"}}}}));
   EXPECT_TRUE(f.cannot_start);
   f = pod_facts(app_state({{"terminated", json::object()}}));
@@ -186,8 +189,8 @@ TEST(PodFacts, ASidecarThatRanOutOfMemory) {
 bool equal(const PodFacts& a, const PodFacts& b) {
   const auto all = [](const PodFacts& f) {
     return std::tie(f.uid, f.node, f.set, f.rank, f.deleting, f.address, f.app_running, f.app_ended, f.others_run,
-                    f.app_exit_code, f.app_message, f.cannot_start, f.pod_ended, f.reason, f.unscheduled, f.start_delay,
-                    f.delayed_by_image, f.move_to, f.sidecar_out_of_memory);
+                    f.app_exit_code, f.app_message, f.app_finalized, f.cannot_start, f.pod_ended, f.reason,
+                    f.unscheduled, f.start_delay, f.delayed_by_image, f.move_to, f.sidecar_out_of_memory);
   };
   return all(a) == all(b);
 }

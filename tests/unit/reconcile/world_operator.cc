@@ -20,7 +20,10 @@ json World::pod_object(const Pod& pod) const {
   json app = {{"name", "app"}, {"state", {{"running", json::object()}}}};
   if (!pod.stuck.is_null()) app["state"] = {{"waiting", pod.stuck}};
   if (pod.app_ended_at >= 0 && tick_ >= pod.app_ended_at)
-    app["state"] = {{"terminated", {{"exitCode", pod.exit_code}, {"reason", pod.exit_code ? "Error" : "Completed"}}}};
+    app["state"] = {{"terminated",
+                     {{"exitCode", pod.exit_code},
+                      {"reason", pod.exit_code ? "Error" : "Completed"},
+                      {"message", pod.exit_code && pod.status.mpi_finalized ? names::kFinalizedNote : ""}}}};
   json status = {{"phase", "Running"}, {"containerStatuses", json::array({app})}};
   if (!pod.again.is_null())
     status["initContainerStatuses"] = {{{"name", "sidecar"}, {"state", {{"waiting", pod.again}}}}};
@@ -41,8 +44,8 @@ json World::pod_object(const Pod& pod) const {
 const PodFacts& World::facts_of(Pod& pod) const {
   const bool ended = pod.app_ended_at >= 0 && tick_ >= pod.app_ended_at;
   const std::string as_it_is =
-      std::format("{}{}{}{}{}{}{}{}", pod.gone_at >= 0, tick_ >= pod.up_at, ended, ended ? pod.exit_code : 0,
-                  pod.helper, pod.stuck.dump(), pod.again.dump(), pod.evicted.dump());
+      std::format("{}{}{}{}{}{}{}{}{}", pod.gone_at >= 0, tick_ >= pod.up_at, ended, ended ? pod.exit_code : 0,
+                  pod.status.mpi_finalized, pod.helper, pod.stuck.dump(), pod.again.dump(), pod.evicted.dump());
   if (pod.facts_of != as_it_is) pod.facts = pod_facts(pod_object(pod)), pod.facts_of = as_it_is;
   return pod.facts;
 }
