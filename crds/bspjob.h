@@ -150,7 +150,7 @@ struct MoveEntry {
 
 struct StayEntry {
   RankId rank;
-  std::string reason;  // GainBelowCost, NoCapacity, CpuFeatures, Cooldown, …
+  std::string reason;  // GainBelowCost, NoCapacity, TargetFailed, Cooldown, …
   std::string message;
 };
 

@@ -62,7 +62,7 @@ bool BottleneckSearch::may_move(RankId i) const { return !why_blocked(c_, i, c_.
 
 bool BottleneckSearch::may_be_in(RankId i, SetId j) const {
   if (c_.columns.special[i.value] == 0) return true;
-  const std::vector<SetId>& lacking = c_.snapshot.ranks[i.value].lacks_cpu_features_on;
+  const std::vector<SetId>& lacking = c_.snapshot.ranks[i.value].no_moves_to;
   return std::ranges::find(lacking, j) == lacking.end();  // its own Set too, but for where it is
 }
 

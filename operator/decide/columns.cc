@@ -36,7 +36,7 @@ bool are_partners(std::span<const Partner> partners, std::size_t i, std::size_t 
 
 bool fits(const Platform& platform, const Rank& rank) {
   return rank.processor.value < platform.processors.size() && is_cost(rank.memory_bytes) &&
-         std::ranges::all_of(rank.lacks_cpu_features_on, [&](SetId j) { return j.value < platform.sets.size(); });
+         std::ranges::all_of(rank.no_moves_to, [&](SetId j) { return j.value < platform.sets.size(); });
 }
 
 std::unexpected<Error> what_does_not_fit(const Platform& platform, std::size_t i, const Rank& rank) {
@@ -45,10 +45,9 @@ std::unexpected<Error> what_does_not_fit(const Platform& platform, std::size_t i
   if (!is_cost(rank.memory_bytes))
     return fail(ErrorCode::kInvalid,
                 std::format("rank {}: memory_bytes must be at least 0, is {}", i, rank.memory_bytes));
-  const auto j =
-      std::ranges::find_if(rank.lacks_cpu_features_on, [&](SetId s) { return s.value >= platform.sets.size(); });
+  const auto j = std::ranges::find_if(rank.no_moves_to, [&](SetId s) { return s.value >= platform.sets.size(); });
   return fail(ErrorCode::kInvalid,
-              std::format("rank {} lacks CPU features on Set {}, which does not exist", i, j->value));
+              std::format("rank {} is not to be moved to Set {}, which does not exist", i, j->value));
 }
 
 Result<void> validate_costs(const Snapshot& snapshot) {
@@ -120,8 +119,8 @@ Result<Columns> columns_of(const Snapshot& snapshot) {
     c.on[i] = rank.processor;
     c.own[i] = c.set[rank.processor.value];
     c.M[i] = rank.memory_bytes;
-    c.special[i] = !rank.not_migratable.empty() || rank.last_move.value > 0 || !rank.left.empty() ||
-                   !rank.lacks_cpu_features_on.empty();
+    c.special[i] =
+        !rank.not_migratable.empty() || rank.last_move.value > 0 || !rank.left.empty() || !rank.no_moves_to.empty();
   }
   BSP_CHECK_OK(validate_costs(snapshot));
   return c;

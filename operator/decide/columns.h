@@ -25,7 +25,7 @@ struct Columns {
   std::vector<SetId> own{};       // the Set of that
   std::vector<double> M{};        // M(i), bytes
   std::vector<std::uint8_t>
-      special{};  // 1: its Rank says something of where it may go (not migratable, last move, CPU features)
+      special{};  // 1: its Rank says something of where it may go (not migratable, last move, no moves to)
 };
 
 // kInvalid, naming the first thing in the snapshot that does not fit together.

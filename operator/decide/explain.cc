@@ -95,8 +95,8 @@ std::string describe(const Stay& stay, const Plan& plan, const Snapshot& snapsho
       return because(std::format("no free slot in {}", set));
     case Reason::kCordoned:
       return because(std::format("{} is cordoned", set));
-    case Reason::kCpuFeatures:
-      return because(std::format("the CPUs of {} lack features that it uses", set));
+    case Reason::kTargetFailed:
+      return because(std::format("its last target in {} did not come up", set));
     case Reason::kCooldown:
       return because(std::format("moved {} supersteps ago, may move again after {}", stay.value, stay.limit));
     case Reason::kNotMigratable:

@@ -82,12 +82,12 @@ struct Partner {
 inline constexpr std::size_t kMostPartners = 16;  // of a rank
 
 struct Rank {
-  ProcessorId processor{};                     // that holds it now
-  double memory_bytes = 0;                     // M(i)
-  Superstep last_move{};                       // after which it was last moved; 0 = never (cool-down)
-  std::vector<ProcessorId> left{};             // where it was before: Auto doesn't send it back (has_left)
-  std::string not_migratable{};                // what keeps it where it is ("open RMA window"); "" = nothing
-  std::vector<SetId> lacks_cpu_features_on{};  // Sets whose CPUs lack features the rank has seen
+  ProcessorId processor{};           // that holds it now
+  double memory_bytes = 0;           // M(i)
+  Superstep last_move{};             // after which it was last moved; 0 = never (cool-down)
+  std::vector<ProcessorId> left{};   // where it was before: Auto doesn't send it back (has_left)
+  std::string not_migratable{};      // what keeps it where it is ("open RMA window"); "" = nothing
+  std::vector<SetId> no_moves_to{};  // Sets that it can't go to now: its target there did not come up
   // Those that it hears from most, each once, at most kMostPartners; read by Auto alone (partners.h). Empty: not known.
   std::vector<Partner> partners{};
 };
@@ -102,9 +102,9 @@ struct Snapshot {
   [[nodiscard]] bool has_left(RankId i, ProcessorId p) const {
     return std::ranges::contains(ranks[i.value].left, p) && !platform.processor(p).may_return;
   }
-  // Whether it may be put there, in that Set, as far as its CPU features and its past go.
+  // Whether it may be put there, in that Set, as far as the rank itself is concerned.
   [[nodiscard]] bool may_go_to(RankId i, ProcessorId p, SetId set) const {
-    return !std::ranges::contains(ranks[i.value].lacks_cpu_features_on, set) && !has_left(i, p);
+    return !std::ranges::contains(ranks[i.value].no_moves_to, set) && !has_left(i, p);
   }
 };
 

@@ -55,7 +55,7 @@ enum class Reason {
   kGainBelowMinimum,  // it gains, but less than min_gain
   kNoCapacity,        // no free slot in the Set it would go to
   kCordoned,          // the Set it would go to takes no new rank
-  kCpuFeatures,       // the CPUs of the Set it would go to lack features that the rank uses
+  kTargetFailed,      // its last target in the Set that it would go to did not come up
   kCooldown,          // it moved less than `cooldown` supersteps ago
   kNotMigratable,     // something keeps it where it is: Rank::not_migratable
   kMoveLimit,         // max_moves other ranks go first
@@ -63,7 +63,7 @@ enum class Reason {
 };
 constexpr auto names_of(Of<Reason>) {
   return std::to_array<std::string_view>({"BestSetIsOwn", "NotCandidate", "GainBelowCost", "GainBelowMinimum",
-                                          "NoCapacity", "Cordoned", "CpuFeatures", "Cooldown", "NotMigratable",
+                                          "NoCapacity", "Cordoned", "TargetFailed", "Cooldown", "NotMigratable",
                                           "MoveLimit", "TriedFirst"});
 }
 

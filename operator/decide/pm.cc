@@ -43,7 +43,7 @@ class Ranking {
     const std::uint32_t own = c_.columns.own[i.value].value;
     const bool special = c_.columns.special[i.value] != 0;
     std::span<const SetId> lacking;
-    if (special) lacking = c_.snapshot.ranks[i.value].lacks_cpu_features_on;
+    if (special) lacking = c_.snapshot.ranks[i.value].no_moves_to;
     const HighestPM::Found best = among_open_->find(i, lacking);
     if (best.set.value == own) {
       list.stays.push_back(stay_in_own_set(i, best, lacking));
@@ -59,7 +59,7 @@ class Ranking {
   Stay stay_in_own_set(RankId i, const HighestPM::Found& own, std::span<const SetId> lacking) const {
     const HighestPM::Found best = all_open_ && lacking.empty() ? own : among_all_->find(i, {});
     Reason reason = Reason::kBestSetIsOwn;
-    if (best.set != own.set) reason = closed_[best.set.value].value_or(Reason::kCpuFeatures);
+    if (best.set != own.set) reason = closed_[best.set.value].value_or(Reason::kTargetFailed);
     return {.rank = i, .reason = reason, .target = best.set, .value = best.pm, .limit = own.pm};
   }
 

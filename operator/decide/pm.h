@@ -7,7 +7,7 @@
 //   PM(i,j)   = Comp + Comm − Mem     for every Set j, the own one included (Mem with T(a,a))
 //
 // A rank whose best Set is its own leaves the list; every other appears once, with its highest PM.
-// Sets that can take no rank (no processor, cordoned, no free slot) or not this rank (CPU features)
+// Sets that can take no rank (no processor, cordoned, no free slot) or not this rank (its target there did not come up)
 // are no targets: the next best Set is. Equal PM: the own Set, then the smaller Set.
 #pragma once
 

@@ -197,6 +197,17 @@ class Slots {
 
 }  // namespace
 
+namespace {
+
+std::vector<SetId> numbers_of(const std::vector<std::string>& names, const std::vector<decide::Set>& sets) {
+  std::vector<SetId> numbers;
+  for (std::uint32_t j = 0; j < sets.size(); ++j)
+    if (std::ranges::contains(names, sets[j].name)) numbers.push_back({j});
+  return numbers;
+}
+
+}  // namespace
+
 decide::Snapshot make_snapshot(decide::Platform platform, const std::vector<RankFacts>& ranks,
                                const std::vector<NodeFacts>& nodes) {
   const std::vector<decide::Processor> of_nodes = std::exchange(platform.processors, {});
@@ -210,6 +221,7 @@ decide::Snapshot make_snapshot(decide::Platform platform, const std::vector<Rank
                               .last_move = {rank.last_move},
                               .left = slots.left(rank, rank.last_move > 0 && rank.last_move == last_move),
                               .not_migratable = rank.blocked_reason,
+                              .no_moves_to = numbers_of(rank.no_moves_to, platform.sets),
                               .partners = {rank.partners.begin(), rank.partners.end()}});
   }
   for (std::size_t i = 0; i < ranks.size(); ++i) snapshot.ranks[i].processor = slots.of_rank(i);

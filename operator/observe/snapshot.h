@@ -54,6 +54,7 @@ struct RankFacts {
   std::uint64_t last_move = 0;
   std::vector<std::string> left = {};  // nodes that it is known to have moved away from
   std::string blocked_reason;
+  std::vector<std::string> no_moves_to = {};       // Sets
   std::span<const decide::Partner> partners = {};  // the caller's
 };
 // `platform`: make_platform's. Each slot of a node becomes a processor with the node's name and the speed that one rank has there, since

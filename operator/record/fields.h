@@ -77,7 +77,7 @@ constexpr void fields_of(Of<Rank>, auto&& v) {
   v("lastMove", &R::last_move, kRare);
   v("left", &R::left, kRare);
   v("notMigratable", &R::not_migratable, kRare);
-  v("lacksCpuFeaturesOn", &R::lacks_cpu_features_on, kRare);
+  v("noMovesTo", &R::no_moves_to, kRare);
   v("partners", &R::partners, kRare);
 }
 

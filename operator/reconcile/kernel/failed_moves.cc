@@ -58,10 +58,11 @@ bool FailedMoves::lasts(const InSet& failed, Duration first, Duration most) cons
   return std::chrono::abs(now_ - failed.last) < hold;
 }
 
-std::string FailedMoves::reason_to_hold(std::uint32_t rank) const {
+std::vector<std::string> FailedMoves::held_from(std::uint32_t rank) const {
+  std::vector<std::string> sets;
   for (const auto& [set, failed] : of(rank))
-    if (lasts(failed, minutes(5), minutes(60))) return text_of(failed, set);
-  return "";
+    if (lasts(failed, minutes(5), minutes(60))) sets.push_back(set);
+  return sets;
 }
 
 bool FailedMoves::is_held(const InSet& failed) const { return lasts(failed, kFirstHold, minutes(10)); }

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "operator/reconcile/kernel/observed.h"
 
@@ -24,8 +25,8 @@ class FailedMoves {
   };
   // nullptr: none of the rank's moves into that Set.
   [[nodiscard]] const InSet* of(std::uint32_t rank, const std::string& set) const;
-  // Why the cost model doesn't move the rank now, to whatever Set: "" if it may.
-  [[nodiscard]] std::string reason_to_hold(std::uint32_t rank) const;
+  // The Sets that the cost model doesn't move the rank to now.
+  [[nodiscard]] std::vector<std::string> held_from(std::uint32_t rank) const;
   // A rank that has to leave its node isn't tried in that Set for now.
   [[nodiscard]] bool is_held(const InSet& failed) const;
   // Why it isn't tried in any: it has only just failed. "": it hasn't.

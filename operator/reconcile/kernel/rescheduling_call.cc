@@ -78,7 +78,8 @@ observe::RankFacts facts_of(const crds::RankPlace& place, const observe::Collect
   }
   for (const auto& m : o.migrations)
     if (m.spec.rank == place.rank && facts.blocked_reason.empty()) facts.blocked_reason = reason_to_hold(m, o.now);
-  if (facts.blocked_reason.empty()) facts.blocked_reason = failed.reason_to_hold(place.rank.value);
+  if (facts.blocked_reason.empty()) facts.blocked_reason = failed.just_failed(place.rank.value);
+  if (facts.blocked_reason.empty()) facts.no_moves_to = failed.held_from(place.rank.value);
   return facts;
 }
 

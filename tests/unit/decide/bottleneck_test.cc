@@ -54,7 +54,7 @@ struct Judge {
       if (on[i] == rank.processor.value) continue;
       ++moves;
       if (!rank.not_migratable.empty() || to.cordoned || platform.sets[to.set.value].cordoned) return false;
-      if (std::ranges::count(rank.lacks_cpu_features_on, to.set) > 0) return false;
+      if (std::ranges::count(rank.no_moves_to, to.set) > 0) return false;
       if (to.slots > 0 && ++booked[on[i]] > to.slots) return false;
     }
     return job.params.max_moves == 0 || moves <= job.params.max_moves;

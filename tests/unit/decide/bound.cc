@@ -60,7 +60,7 @@ std::vector<Option> options_of(const Case& c, RankId i, const Ground& ground, co
   std::vector<Option> options{{0, with_me / s.platform.processor(rank.processor).available(), Comm_in(own)}};
   if (!ground.movable[i.value]) return options;
   for (std::uint32_t j = 0; j < ground.fastest.size(); ++j) {
-    const auto& lacking = rank.lacks_cpu_features_on;
+    const auto& lacking = rank.no_moves_to;
     const bool lacks = std::ranges::find(lacking, SetId{j}) != lacking.end();
     if (lacks || ground.fastest[j] == kUnreachable) continue;
     const double mem = rank.memory_bytes * s.platform.T[own.value, j] + s.platform.Mig_row(i)[j];

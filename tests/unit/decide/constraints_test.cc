@@ -74,10 +74,10 @@ TEST_P(Constraint, CordonedProcessorsTakeNoRank) {
   EXPECT_EQ(stay_of(*world.plan(params()), 0).reason, Reason::kNoCapacity);
 }
 
-TEST_P(Constraint, MissingCpuFeaturesKeepARankAway) {
+TEST_P(Constraint, ASetWithoutMovesKeepsARankAway) {
   World world = world_of_three();
-  world.snapshot.ranks[0].lacks_cpu_features_on = {SetId{1}};
-  EXPECT_EQ(stay_of(*world.plan(params()), 0).reason, Reason::kCpuFeatures);
+  world.snapshot.ranks[0].no_moves_to = {SetId{1}};
+  EXPECT_EQ(stay_of(*world.plan(params()), 0).reason, Reason::kTargetFailed);
 }
 
 TEST_P(Constraint, AFullSetIsNoTarget) {
@@ -133,8 +133,8 @@ TEST(Capacity, VacatedSlotsAreFreeOnlyWhereThePlatformSaysSo) {
   // free slot at the call so that it is a target at all, and a third rank takes that first.
   World world({{"a", 2, 5e8, 1}, {"b", 2, 1e9, 1}, {"c", 1, 8e9, 1}}, {2, 0, 1});
   world.instructions = {9e9, 1e9, 1.1e9};
-  world.snapshot.ranks[1].lacks_cpu_features_on = {SetId{2}};
-  world.snapshot.ranks[2].lacks_cpu_features_on = {SetId{2}};
+  world.snapshot.ranks[1].no_moves_to = {SetId{2}};
+  world.snapshot.ranks[2].no_moves_to = {SetId{2}};
   Params params{.heuristic = Heuristic::kPercentage, .x = 0.01};
   auto plan = world.plan(params);
   EXPECT_THAT(moved_ranks(*plan), ElementsAre(0, 2));
@@ -170,8 +170,7 @@ INSTANTIATE_TEST_SUITE_P(
                              "Mig is 2x2, but there are 3 ranks and 2 Sets"},
                       Broken{"processor", [](World& w, Params&) { w.snapshot.ranks[1].processor.value = 9; },
                              "rank 1 is on no processor"},
-                      Broken{"features",
-                             [](World& w, Params&) { w.snapshot.ranks[1].lacks_cpu_features_on = {SetId{7}}; },
+                      Broken{"features", [](World& w, Params&) { w.snapshot.ranks[1].no_moves_to = {SetId{7}}; },
                              "Set 7, which does not exist"}),
     [](const auto& i) { return i.param.what; });
 

@@ -175,7 +175,7 @@ TEST(Explore, WhoMayNotGoDoesNot) {
   World w = equal_sets();
   w.snapshot.ranks[1].not_migratable = "open RMA window";
   EXPECT_THAT(moved_ranks(late_plan(w)), ElementsAre(2u));
-  w.snapshot.ranks[2].lacks_cpu_features_on = {SetId{1}};
+  w.snapshot.ranks[2].no_moves_to = {SetId{1}};
   EXPECT_THAT(moved_ranks(late_plan(w)), ElementsAre(0u));
   w = equal_sets();
   w.instructions[1] = 0.1e9;

@@ -155,7 +155,7 @@ TEST(Partners, EveryStepObeysWhatHoldsForAnyMove) {
       if (random() % 8 == 0) rank.not_migratable = "a window";
       if (random() % 8 == 0)
         rank.left = {{static_cast<std::uint32_t>(random() % job.start.platform.processors.size())}};
-      if (random() % 8 == 0) rank.lacks_cpu_features_on = {{static_cast<std::uint32_t>(random() % 2)}};
+      if (random() % 8 == 0) rank.no_moves_to = {{static_cast<std::uint32_t>(random() % 2)}};
     }
     if (random() % 4 == 0) job.start.platform.processors[0].cordoned = true;
     if (random() % 4 == 0) job.start.platform.sets[1].cordoned = true;
@@ -174,7 +174,7 @@ TEST(Partners, EveryStepObeysWhatHoldsForAnyMove) {
         const SetId j = all.columns.set[on[i].value];
         EXPECT_TRUE(rank.not_migratable.empty()) << n;
         EXPECT_FALSE(std::ranges::contains(rank.left, on[i])) << n;
-        EXPECT_FALSE(std::ranges::contains(rank.lacks_cpu_features_on, j)) << n;
+        EXPECT_FALSE(std::ranges::contains(rank.no_moves_to, j)) << n;
         EXPECT_GT(all.columns.slots[on[i].value], 0u) << n << ": cordoned";
         const double T = all.job.start.platform.T[all.columns.own[i].value, j.value];
         EXPECT_LE(rank.memory_bytes * T + (all.job.start.platform.Mig[0, j.value]), mu) << n;

@@ -56,7 +56,7 @@ class PlainPlan {
     return it.slots == 0 || taken_[p] < it.slots;
   }
   [[nodiscard]] bool is_target(std::uint32_t j, std::uint32_t i) const {
-    if (std::ranges::count(s_.ranks[i].lacks_cpu_features_on, SetId{j}) > 0) return false;
+    if (std::ranges::count(s_.ranks[i].no_moves_to, SetId{j}) > 0) return false;
     for (std::uint32_t p = 0; p < taken_.size(); ++p)
       if (set_of(p) == j && has_slot(p)) return true;
     return false;

@@ -84,7 +84,7 @@ TEST(Pm, ClosedSetsLeaveTheSecondBest) {
   full.snapshot.platform.processors[2].taken = 1;
   EXPECT_EQ(pm_list(full).entries.at(0).target, SetId{1});
   World lacking = world;
-  lacking.snapshot.ranks[0].lacks_cpu_features_on = {SetId{2}};
+  lacking.snapshot.ranks[0].no_moves_to = {SetId{2}};
   EXPECT_EQ(pm_list(lacking).entries.at(0).target, SetId{1});
 }
 

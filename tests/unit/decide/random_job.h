@@ -57,7 +57,7 @@ struct OneSuperstep {
     for (std::uint32_t i = 0; i < shape.ranks; ++i) {
       snapshot.ranks.push_back({.processor = {below(shape.processors)}, .memory_bytes = between(0, 1e7)});
       if (one_in(10)) snapshot.ranks.back().not_migratable = "an open RMA window";
-      if (one_in(10)) snapshot.ranks.back().lacks_cpu_features_on = {SetId{below(shape.sets)}};
+      if (one_in(10)) snapshot.ranks.back().no_moves_to = {SetId{below(shape.sets)}};
       superstep.instructions.push_back(alike ? 1e9 : std::floor(between(1e8, 2e9)));
       superstep.compute_seconds.push_back(between(0.1, 2));
       for (std::uint32_t j = 0; j < shape.sets; ++j) {

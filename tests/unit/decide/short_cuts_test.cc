@@ -288,7 +288,7 @@ TEST(BestSet, IsThatOfAllPMs) {
     for (std::uint32_t j = 0; j < sets; ++j) open.push_back(n % 6 == 0 || random() % 5 != 0 ? 1 : 0);
     const BestSet best_set(c, ISet, open);
     for (std::uint32_t i = 0; i < job.snapshot.ranks.size(); ++i) {
-      const std::vector<SetId>& lacking = job.snapshot.ranks[i].lacks_cpu_features_on;
+      const std::vector<SetId>& lacking = job.snapshot.ranks[i].no_moves_to;
       const std::uint32_t own = columns.own[i].value;
       const auto PM_in = [&](std::uint32_t j) {
         return m.P_comp[i] * m.CTP[i] * ISet[own, j] + m.Comm[i, j] -

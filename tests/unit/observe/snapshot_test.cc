@@ -240,9 +240,10 @@ TEST(Snapshot, RanksWithAllThatDecidesOverThem) {
   const decide::Snapshot s = make_snapshot(
       make_platform({"slow", "fast"}, nodes(), {}),
       {{.node = "slow-1", .memory_bytes = 5e6, .last_move = 17, .blocked_reason = "a window", .partners = partners},
-       {.node = "fast-0", .blocked_reason = ""}},
+       {.node = "fast-0", .blocked_reason = "", .no_moves_to = {"slow", "gone"}}},
       nodes());
   ASSERT_THAT(s.ranks, SizeIs(2));
+  EXPECT_THAT(s.ranks[1].no_moves_to, ElementsAre(SetId{0}));
   EXPECT_EQ(s.ranks[0].processor.value, 0u);
   EXPECT_DOUBLE_EQ(s.ranks[0].memory_bytes, 5e6);
   EXPECT_EQ(s.ranks[0].last_move.value, 17u);

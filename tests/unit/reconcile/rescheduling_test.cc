@@ -301,19 +301,21 @@ TEST_F(HeldRank, StaysForAWhileAfterItsTargetDidNotComeUp) {
     return m;
   };
   ASSERT_EQ(reason_of(0), "moves");
+  o.migrations = {failed(1, minutes(0))};
+  EXPECT_EQ(reason_of(0), "NotMigratable") << "to whatever Set";
   o.migrations = {failed(1, minutes(4))};
-  EXPECT_EQ(reason_of(0), "NotMigratable");
+  EXPECT_EQ(reason_of(0), "TargetFailed");
   o.migrations[0].status.reason = "TargetLost";
   o.migrations[0].status.message = "target job-r0-g1 of rank 0: the pod is gone";
-  EXPECT_EQ(reason_of(0), "NotMigratable");
+  EXPECT_EQ(reason_of(0), "TargetFailed");
   o.migrations[0].status.message = "target job-r1-g1 of rank 1: the pod is gone";
   EXPECT_EQ(reason_of(0), "moves") << "another move of its wave failed";
   o.migrations[0].status.message = "the target pods were not ready in time: job-r1-g1 was not created, and 9 more";
-  EXPECT_EQ(reason_of(0), "NotMigratable") << "it may be among them";
+  EXPECT_EQ(reason_of(0), "TargetFailed") << "it may be among them";
   o.migrations = {failed(1, minutes(6))};
   EXPECT_EQ(reason_of(0), "moves");
   o.migrations = {failed(1, minutes(20)), failed(2, minutes(6))};
-  EXPECT_EQ(reason_of(0), "NotMigratable") << "longer after each";
+  EXPECT_EQ(reason_of(0), "TargetFailed") << "longer after each";
   o.migrations = {failed(1, minutes(30)), failed(2, minutes(11))};
   EXPECT_EQ(reason_of(0), "moves");
   o.migrations = {failed(1, minutes(20)), failed(2, minutes(15)), failed(3, minutes(6))};
@@ -322,6 +324,9 @@ TEST_F(HeldRank, StaysForAWhileAfterItsTargetDidNotComeUp) {
   o.migrations.clear();
   for (std::uint32_t i = 0; i < 100; ++i) o.migrations.push_back(failed(i, minutes(61)));
   EXPECT_EQ(reason_of(0), "moves") << "an hour at most";
+  o.migrations = {failed(1, minutes(4))};
+  o.migrations[0].status.target_set = "elsewhere";
+  EXPECT_EQ(reason_of(0), "moves") << "that was another Set";
 }
 
 }  // namespace

@@ -88,7 +88,7 @@ TEST(Record, ComesBackAsItWas) {
       const decide::Rank &x = read->snapshot.ranks[i], &y = call.snapshot.ranks[i];
       RC_ASSERT(x.processor == y.processor && x.memory_bytes == y.memory_bytes && x.last_move == y.last_move);
       RC_ASSERT(x.partners == y.partners && x.left == y.left);
-      RC_ASSERT(x.not_migratable == y.not_migratable && x.lacks_cpu_features_on == y.lacks_cpu_features_on);
+      RC_ASSERT(x.not_migratable == y.not_migratable && x.no_moves_to == y.no_moves_to);
     }
     RC_ASSERT(read->supersteps.size() == call.supersteps.size());
     for (std::size_t t = 0; t < call.supersteps.size(); ++t) {
