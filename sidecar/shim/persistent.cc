@@ -137,9 +137,11 @@ int MPI_Start(MPI_Request* request) {
 
 int MPI_Startall(int count, MPI_Request array_of_requests[]) {
   Call call;
+  // Even of no request MPI expects an array.
+  if (count <= 0 || array_of_requests == nullptr) return real.Startall(count, array_of_requests);
   std::vector<MPI_Request> known;  // known to MPI
   std::vector<Request*> objects;
-  for (int i = 0; i < count && array_of_requests != nullptr; ++i) {
+  for (int i = 0; i < count; ++i) {
     Request* r = object_of_request(array_of_requests[i]);
     if (r != nullptr && r->partitions != nullptr && r->partitions->sending) {
       start_partitions(*r);
@@ -148,6 +150,7 @@ int MPI_Startall(int count, MPI_Request array_of_requests[]) {
     known.push_back(r != nullptr ? r->real : array_of_requests[i]);
     objects.push_back(r);
   }
+  if (known.empty()) return MPI_SUCCESS;
   const int rc = real.Startall(static_cast<int>(known.size()), known.data());
   for (std::size_t i = 0; i < objects.size(); ++i) {
     if (objects[i] == nullptr) continue;

@@ -16,6 +16,12 @@ constexpr int kLeadersTag = 32767;  // the highest that every MPI library suppor
 
 std::size_t size_of(int n) { return n > 0 ? static_cast<std::size_t>(n) : 0; }
 
+// Even of no element MPI expects an array.
+int* array_of(const std::vector<int>& values) {
+  static int none = 0;
+  return values.empty() ? &none : const_cast<int*>(values.data());
+}
+
 void read_topology(MPI_Comm comm, CommRecipe& recipe) {
   real.Topo_test(comm, &recipe.topology);
   if (recipe.topology == MPI_CART) {
@@ -24,14 +30,14 @@ void read_topology(MPI_Comm comm, CommRecipe& recipe) {
     recipe.dims.resize(size_of(dims));
     recipe.periods.resize(size_of(dims));
     std::vector<int> coords(size_of(dims));
-    real.Cart_get(comm, dims, recipe.dims.data(), recipe.periods.data(), coords.data());
+    real.Cart_get(comm, dims, array_of(recipe.dims), array_of(recipe.periods), array_of(coords));
   } else if (recipe.topology == MPI_GRAPH) {
     int nodes = 0;
     int edges = 0;
     real.Graphdims_get(comm, &nodes, &edges);
     recipe.index.resize(size_of(nodes));
     recipe.edges.resize(size_of(edges));
-    real.Graph_get(comm, nodes, edges, recipe.index.data(), recipe.edges.data());
+    real.Graph_get(comm, nodes, edges, array_of(recipe.index), array_of(recipe.edges));
   } else if (recipe.topology == MPI_DIST_GRAPH) {
     int in = 0;
     int out = 0;
@@ -42,8 +48,8 @@ void read_topology(MPI_Comm comm, CommRecipe& recipe) {
     recipe.source_weights.resize(size_of(in), 1);
     recipe.destinations.resize(size_of(out));
     recipe.destination_weights.resize(size_of(out), 1);
-    real.Dist_graph_neighbors(comm, in, recipe.sources.data(), recipe.source_weights.data(), out,
-                              recipe.destinations.data(), recipe.destination_weights.data());
+    real.Dist_graph_neighbors(comm, in, array_of(recipe.sources), array_of(recipe.source_weights), out,
+                              array_of(recipe.destinations), array_of(recipe.destination_weights));
   }
 }
 
@@ -55,17 +61,17 @@ int* weights(const CommRecipe& recipe, const std::vector<int>& values) {
 MPI_Comm with_topology(MPI_Comm plain, const CommRecipe& recipe) {
   MPI_Comm made = plain;
   if (recipe.topology == MPI_CART) {
-    must(real.Cart_create(plain, static_cast<int>(recipe.dims.size()), recipe.dims.data(), recipe.periods.data(), 0,
-                          &made),
+    must(real.Cart_create(plain, static_cast<int>(recipe.dims.size()), array_of(recipe.dims), array_of(recipe.periods),
+                          0, &made),
          "recreating a Cartesian communicator");
   } else if (recipe.topology == MPI_GRAPH) {
-    must(real.Graph_create(plain, static_cast<int>(recipe.index.size()), recipe.index.data(), recipe.edges.data(), 0,
-                           &made),
+    must(real.Graph_create(plain, static_cast<int>(recipe.index.size()), array_of(recipe.index), array_of(recipe.edges),
+                           0, &made),
          "recreating a graph communicator");
   } else if (recipe.topology == MPI_DIST_GRAPH) {
-    must(real.Dist_graph_create_adjacent(plain, static_cast<int>(recipe.sources.size()), recipe.sources.data(),
+    must(real.Dist_graph_create_adjacent(plain, static_cast<int>(recipe.sources.size()), array_of(recipe.sources),
                                          weights(recipe, recipe.source_weights),
-                                         static_cast<int>(recipe.destinations.size()), recipe.destinations.data(),
+                                         static_cast<int>(recipe.destinations.size()), array_of(recipe.destinations),
                                          weights(recipe, recipe.destination_weights), pre.info_null, 0, &made),
          "recreating a distributed graph communicator");
   }

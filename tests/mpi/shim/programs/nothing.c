@@ -1,0 +1,116 @@
+/* Arrays without an element, such as the neighbours of a rank that has none, in every epoch. */
+#include "check.h"
+
+enum { kTypes = 5, kComms = 4 };
+
+static int rank, other; /* of two ranks */
+
+/* MPI sees nothing to start: there is nothing, or it doesn't know yet of what the program has started. */
+static void requests(int s) {
+  MPI_Request some[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL}, receive;
+  int flag = 0, index = 0, count = 0, word = s, got = -1;
+  CHECK(MPI_Startall(0, some) == MPI_SUCCESS && some[0] == MPI_REQUEST_NULL);
+  CHECK(MPI_Waitall(0, some, MPI_STATUSES_IGNORE) == MPI_SUCCESS);
+  CHECK(MPI_Waitall(0, NULL, MPI_STATUSES_IGNORE) == MPI_SUCCESS);
+  CHECK(MPI_Testall(0, some, &flag, MPI_STATUSES_IGNORE) == MPI_SUCCESS && flag);
+  CHECK(MPI_Waitany(0, some, &index, MPI_STATUS_IGNORE) == MPI_SUCCESS && index == MPI_UNDEFINED);
+  CHECK(MPI_Testany(0, some, &index, &flag, MPI_STATUS_IGNORE) == MPI_SUCCESS && index == MPI_UNDEFINED && flag);
+  CHECK(MPI_Waitsome(0, some, &count, &index, MPI_STATUSES_IGNORE) == MPI_SUCCESS && count == MPI_UNDEFINED);
+  CHECK(MPI_Testsome(0, some, &count, &index, MPI_STATUSES_IGNORE) == MPI_SUCCESS && count == MPI_UNDEFINED);
+  MPI_Psend_init(&word, 1, 1, MPI_INT, other, 3, MPI_COMM_WORLD, MPI_INFO_NULL, &some[0]);
+  MPI_Precv_init(&got, 1, 1, MPI_INT, other, 3, MPI_COMM_WORLD, MPI_INFO_NULL, &receive);
+  MPI_Start(&receive);
+  CHECK(MPI_Startall(1, some) == MPI_SUCCESS);
+  MPI_Pready(0, some[0]);
+  MPI_Wait(&some[0], MPI_STATUS_IGNORE);
+  MPI_Wait(&receive, MPI_STATUS_IGNORE);
+  CHECK(got == s);
+  MPI_Request_free(&some[0]);
+  MPI_Request_free(&receive);
+}
+
+/* Errors are MPI's own. */
+static void errors(void) {
+  MPI_Request none = MPI_REQUEST_NULL;
+  int class_of = MPI_SUCCESS;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Error_class(MPI_Startall(0, NULL), &class_of);
+  CHECK(class_of == MPI_ERR_REQUEST);
+  MPI_Error_class(MPI_Startall(-1, &none), &class_of);
+  CHECK(class_of == MPI_ERR_ARG);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+}
+
+static void make_comms(MPI_Comm* made) {
+  int nothing[1] = {0}, index[2] = {0, 0};
+  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 0, nothing, MPI_UNWEIGHTED, 0, nothing, MPI_UNWEIGHTED, MPI_INFO_NULL,
+                                 0, &made[0]);
+  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 0, nothing, MPI_WEIGHTS_EMPTY, 0, nothing, MPI_WEIGHTS_EMPTY,
+                                 MPI_INFO_NULL, 0, &made[1]);
+  MPI_Graph_create(MPI_COMM_WORLD, 2, index, nothing, 0, &made[2]);
+  MPI_Cart_create(MPI_COMM_WORLD, 0, nothing, nothing, 0, &made[3]); /* only rank 0 is in it */
+}
+
+static void neighbours(const MPI_Comm* comms) {
+  int nothing[1] = {0}, word = 0, in = -1, out = -1, weighted = -1;
+  MPI_Aint at[1] = {0};
+  MPI_Datatype types[1] = {MPI_INT};
+  MPI_Request request;
+  MPI_Dist_graph_neighbors_count(comms[0], &in, &out, &weighted);
+  CHECK(in == 0 && out == 0 && !weighted);
+  MPI_Dist_graph_neighbors_count(comms[1], &in, &out, &weighted);
+  CHECK(in == 0 && out == 0 && weighted);
+  MPI_Graph_neighbors_count(comms[2], rank, &in);
+  CHECK(in == 0);
+  for (int c = 0; c < kComms; ++c) {
+    if (comms[c] == MPI_COMM_NULL) continue;
+    MPI_Neighbor_alltoallw(&word, nothing, at, types, &word, nothing, at, types, comms[c]);
+    MPI_Neighbor_allgather(&word, 1, MPI_INT, &word, 1, MPI_INT, comms[c]);
+    MPI_Ineighbor_alltoallw(&word, nothing, at, types, &word, nothing, at, types, comms[c], &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Neighbor_alltoallw_init(&word, nothing, at, types, &word, nothing, at, types, comms[c], MPI_INFO_NULL,
+                                &request);
+    MPI_Start(&request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Request_free(&request);
+  }
+}
+
+static void make_types(MPI_Datatype* made) {
+  int nothing[1] = {0};
+  MPI_Aint at[1] = {0};
+  MPI_Datatype types[1] = {MPI_INT};
+  MPI_Type_create_struct(0, nothing, at, types, &made[0]);
+  MPI_Type_create_hindexed(0, nothing, at, MPI_INT, &made[1]);
+  MPI_Type_indexed(0, nothing, nothing, MPI_INT, &made[2]);
+  MPI_Type_create_hindexed_block(0, 1, at, MPI_INT, &made[3]);
+  MPI_Type_create_indexed_block(0, 1, nothing, MPI_INT, &made[4]);
+  for (int t = 0; t < kTypes; ++t) MPI_Type_commit(&made[t]);
+}
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  other = (rank + 1) % 2;
+  MPI_Comm comms[kComms];
+  MPI_Datatype types[kTypes];
+  int size = -1;
+  make_comms(comms);
+  make_types(types);
+  for (int s = 0, n = supersteps(argc, argv); going_on(s, n); ++s) {
+    requests(s);
+    errors();
+    neighbours(comms);
+    for (int t = 0; t < kTypes; ++t) {
+      MPI_Type_size(types[t], &size);
+      CHECK(size == 0);
+    }
+    edge();
+  }
+  for (int c = 0; c < kComms; ++c)
+    if (comms[c] != MPI_COMM_NULL) MPI_Comm_free(&comms[c]);
+  for (int t = 0; t < kTypes; ++t) MPI_Type_free(&types[t]);
+  MPI_Finalize();
+  printf("ok nothing\n");
+  return 0;
+}
