@@ -6,6 +6,7 @@
 #include <new>
 #include <numeric>
 #include <type_traits>
+#include <utility>
 
 #include "sidecar/shim/message.h"
 #include "sidecar/shim/recipes.h"
@@ -213,9 +214,22 @@ void wrap_tagged(MPI_Comm* handle, MPI_Comm parent, int tag) {
   made->origin = combined(combined(of->origin, static_cast<std::uint64_t>(tag)), ++of->made[{members, tag}]);
 }
 
+namespace {
+
+struct {
+  int counted = 0;  // by MPI, in this session
+  int forgotten = 0;
+} empty_groups;
+
+}  // namespace
+
 void wrap(MPI_Group* handle) {
-  if (*handle == pre.group_null || *handle == pre.group_empty) return;
+  if (*handle == pre.group_null) return;
   std::lock_guard guard(group_references_lock);
+  if (*handle == pre.group_empty) {
+    ++empty_groups.counted;
+    return;
+  }
   Group* group = groups.find(*handle);
   if (group == nullptr) {
     group = groups.create(*handle);
@@ -226,6 +240,23 @@ void wrap(MPI_Group* handle) {
   }
   *handle = reinterpret_cast<MPI_Group>(group);
 }
+
+// What MPI has forgotten must not reach it: it would free the predefined group itself.
+int free_predefined(MPI_Group* handle) {
+  if (*handle == pre.group_empty) {
+    std::lock_guard guard(group_references_lock);
+    if (empty_groups.counted > 0) {
+      --empty_groups.counted;
+    } else if (empty_groups.forgotten > 0) {
+      --empty_groups.forgotten;
+      *handle = pre.group_null;
+      return MPI_SUCCESS;
+    }
+  }
+  return real.Group_free(handle);
+}
+
+void forget_empty_groups() { empty_groups.forgotten += std::exchange(empty_groups.counted, 0); }
 
 int release(Group* group) {
   std::lock_guard guard(group_references_lock);

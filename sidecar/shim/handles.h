@@ -311,6 +311,10 @@ void wrap(MPI_Op* handle);
 void wrap(MPI_Errhandler* handle);
 void wrap(MPI_Info* handle);
 
+// Each MPI_GROUP_EMPTY that a call returns is a reference that the program frees; MPI forgets it when its session ends.
+int free_predefined(MPI_Group* handle);
+void forget_empty_groups();  // the session ends
+
 // The program's handle of an existing real object, for arguments of user callbacks.
 MPI_Datatype virtual_of(MPI_Datatype real_handle);
 MPI_Comm virtual_of(MPI_Comm real_handle);

@@ -189,7 +189,7 @@ int MPI_Comm_get_parent(MPI_Comm* parent) {
 int MPI_Group_free(MPI_Group* group) {
   Call call;
   Group* object = group != nullptr ? object_of<Group>(*group) : nullptr;
-  if (object == nullptr) return real.Group_free(group);
+  if (object == nullptr) return group != nullptr ? free_predefined(group) : real.Group_free(group);
   if (const int rc = release(object); rc != MPI_SUCCESS) return rc;
   *group = pre.group_null;
   return MPI_SUCCESS;

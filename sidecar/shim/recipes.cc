@@ -85,6 +85,7 @@ void save_objects() {
   std::reverse(all_comms.begin(), all_comms.end());
   for (Comm* comm : all_comms) real.Comm_free(&comm->real);
   groups.free_all_real(real.Group_free);
+  forget_empty_groups();
   for (Datatype* type : datatypes.live())
     if (!type->never_freed) real.Type_free(&type->real);
   ops.free_all_real(real.Op_free);
