@@ -57,7 +57,7 @@ MPI_Comm comm_of_set(const char* pset, const char* name) {
   must(real.Comm_create_from_group(group, tag.c_str(), pre.info_null, pre.errors_are_fatal, &comm),
        "MPI_Comm_create_from_group");
   real.Group_free(&group);
-  real.Comm_set_name(comm, name);  // restore_objects() sets the program's own name, if there is one
+  real.Comm_set_name(comm, name);  // in a later epoch restore_objects() sets the program's own
   return comm;
 }
 

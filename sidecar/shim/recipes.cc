@@ -111,7 +111,7 @@ void restore_objects() {
   for (Datatype* type : datatypes.live()) {
     type->real = make_type(*type->recipe);
     if (type->committed) real.Type_commit(&type->real);
-    if (!type->recipe->name.empty()) real.Type_set_name(type->real, type->recipe->name.c_str());
+    real.Type_set_name(type->real, type->recipe->name.c_str());
     type->recipe.reset();
   }
   for (Group* group : groups.live()) make_group(*group);

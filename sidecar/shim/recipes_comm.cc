@@ -214,7 +214,7 @@ void read_comm(const Comm& comm, CommRecipe& recipe) {
 
 void restore_comm_settings(Comm& comm) {
   const CommRecipe& recipe = *comm.recipe;
-  if (!recipe.name.empty()) real.Comm_set_name(comm.real, recipe.name.c_str());
+  real.Comm_set_name(comm.real, recipe.name.c_str());
   if (recipe.errhandler != nullptr) real.Comm_set_errhandler(comm.real, to_real(recipe.errhandler));
   if (!recipe.hints.empty()) {
     MPI_Info hints = make_info(recipe.hints);

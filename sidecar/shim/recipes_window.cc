@@ -41,7 +41,7 @@ void recreate(Win& window) {
   MPI_Info hints = make_info(recipe.hints);
   must(make_real(window, hints, comm, &window.real), "recreating a window");
   real.Info_free(&hints);
-  if (!recipe.name.empty()) real.Win_set_name(window.real, recipe.name.c_str());
+  real.Win_set_name(window.real, recipe.name.c_str());
   real.Win_set_errhandler(window.real, to_real(recipe.errhandler));
   for (const auto& [piece, bytes] : window.attached)
     must(real.Win_attach(window.real, piece, bytes), "attaching memory to a window again");

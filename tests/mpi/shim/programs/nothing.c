@@ -1,4 +1,4 @@
-/* Arrays without an element, such as the neighbours of a rank that has none, in every epoch. */
+/* Arrays without an element, such as the neighbours of a rank that has none, and empty names, in every epoch. */
 #include "check.h"
 
 enum { kTypes = 5, kComms = 4 };
@@ -88,6 +88,28 @@ static void make_types(MPI_Datatype* made) {
   for (int t = 0; t < kTypes; ++t) MPI_Type_commit(&made[t]);
 }
 
+static MPI_Win window;
+static MPI_Datatype twin; /* Open MPI names it after the other */
+
+static void take_names(void) {
+  MPI_Win_create(NULL, 0, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+  MPI_Type_dup(MPI_INT, &twin);
+  MPI_Comm_set_name(MPI_COMM_WORLD, "");
+  MPI_Win_set_name(window, "");
+  MPI_Type_set_name(twin, "");
+}
+
+static void nameless(void) {
+  char name[MPI_MAX_OBJECT_NAME] = "?";
+  int length = -1;
+  MPI_Comm_get_name(MPI_COMM_WORLD, name, &length);
+  CHECK(length == 0 && name[0] == '\0');
+  MPI_Win_get_name(window, name, &length);
+  CHECK(length == 0 && name[0] == '\0');
+  MPI_Type_get_name(twin, name, &length);
+  CHECK(length == 0 && name[0] == '\0');
+}
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -97,10 +119,12 @@ int main(int argc, char** argv) {
   int size = -1;
   make_comms(comms);
   make_types(types);
+  take_names();
   for (int s = 0, n = supersteps(argc, argv); going_on(s, n); ++s) {
     requests(s);
     errors();
     neighbours(comms);
+    nameless();
     for (int t = 0; t < kTypes; ++t) {
       MPI_Type_size(types[t], &size);
       CHECK(size == 0);
@@ -110,6 +134,8 @@ int main(int argc, char** argv) {
   for (int c = 0; c < kComms; ++c)
     if (comms[c] != MPI_COMM_NULL) MPI_Comm_free(&comms[c]);
   for (int t = 0; t < kTypes; ++t) MPI_Type_free(&types[t]);
+  MPI_Type_free(&twin);
+  MPI_Win_free(&window);
   MPI_Finalize();
   printf("ok nothing\n");
   return 0;
