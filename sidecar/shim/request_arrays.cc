@@ -118,8 +118,11 @@ int test_any(RequestArray& array, int* index, int* flag, MPI_Status* status) {
   return rc;
 }
 
+// No request to translate: MPI judges a negative count and a null array itself.
+bool is_empty(int count, const MPI_Request* requests) { return count <= 0 || requests == nullptr; }
+
 bool any_withheld(int count, const MPI_Request* requests) {
-  for (int i = 0; i < count && requests != nullptr; ++i)
+  for (int i = 0; i < count; ++i)
     if (Request* r = object_of_request(requests[i]); r != nullptr && withheld(*r)) return true;
   return false;
 }
@@ -130,7 +133,8 @@ extern "C" {
 
 int MPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Status* array_of_statuses) {
   Call call;
-  for (int i = 0; i < count && array_of_requests != nullptr; ++i)
+  if (is_empty(count, array_of_requests)) return real.Waitall(count, array_of_requests, array_of_statuses);
+  for (int i = 0; i < count; ++i)
     if (Request* r = object_of_request(array_of_requests[i])) wait_while_withheld(*r);
   RequestArray array(count, array_of_requests);
   const int rc = real.Waitall(count, array.real(), array.statuses());
@@ -139,6 +143,7 @@ int MPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Status* array_of
 
 int MPI_Testall(int count, MPI_Request array_of_requests[], int* flag, MPI_Status array_of_statuses[]) {
   Call call;
+  if (is_empty(count, array_of_requests)) return real.Testall(count, array_of_requests, flag, array_of_statuses);
   RequestArray array(count, array_of_requests);
   if (array.any_withheld()) {  // the others may wait: nothing in the array may change now
     *flag = 0;
@@ -151,6 +156,7 @@ int MPI_Testall(int count, MPI_Request array_of_requests[], int* flag, MPI_Statu
 
 int MPI_Waitany(int count, MPI_Request array_of_requests[], int* index, MPI_Status* status) {
   Call call;
+  if (is_empty(count, array_of_requests)) return real.Waitany(count, array_of_requests, index, status);
   for (; any_withheld(count, array_of_requests); sched_yield()) {
     RequestArray array(count, array_of_requests);
     int flag = 0;
@@ -167,6 +173,7 @@ int MPI_Waitany(int count, MPI_Request array_of_requests[], int* index, MPI_Stat
 
 int MPI_Testany(int count, MPI_Request array_of_requests[], int* index, int* flag, MPI_Status* status) {
   Call call;
+  if (is_empty(count, array_of_requests)) return real.Testany(count, array_of_requests, index, flag, status);
   RequestArray array(count, array_of_requests);
   return test_any(array, index, flag, status);
 }
@@ -174,6 +181,8 @@ int MPI_Testany(int count, MPI_Request array_of_requests[], int* index, int* fla
 int MPI_Waitsome(int incount, MPI_Request array_of_requests[], int* outcount, int array_of_indices[],
                  MPI_Status array_of_statuses[]) {
   Call call;
+  if (is_empty(incount, array_of_requests))
+    return real.Waitsome(incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
   for (; any_withheld(incount, array_of_requests); sched_yield()) {
     RequestArray array(incount, array_of_requests);
     const int rc = some_of(real.Testsome, array, outcount, array_of_indices, array_of_statuses);
@@ -186,6 +195,8 @@ int MPI_Waitsome(int incount, MPI_Request array_of_requests[], int* outcount, in
 int MPI_Testsome(int incount, MPI_Request array_of_requests[], int* outcount, int array_of_indices[],
                  MPI_Status array_of_statuses[]) {
   Call call;
+  if (is_empty(incount, array_of_requests))
+    return real.Testsome(incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
   RequestArray array(incount, array_of_requests);
   return some_of(real.Testsome, array, outcount, array_of_indices, array_of_statuses);
 }

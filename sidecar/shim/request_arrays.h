@@ -31,8 +31,8 @@ struct KeptError {
 
 class RequestArray {
  public:
-  RequestArray(int count, MPI_Request* handles)
-      : handles_(handles), count_(count > 0 && handles != nullptr ? count : 0) {
+  // Of at least one request.
+  RequestArray(int count, MPI_Request* handles) : handles_(handles), count_(count) {
     if (count_ > kInline) {
       heap_real_.resize(static_cast<std::size_t>(count_));
       heap_status_.resize(static_cast<std::size_t>(count_));

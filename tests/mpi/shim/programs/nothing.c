@@ -30,14 +30,30 @@ static void requests(int s) {
 }
 
 /* Errors are MPI's own. */
+#define REFUSED(call, with)           \
+  do {                                \
+    int class_of = MPI_SUCCESS;       \
+    MPI_Error_class(call, &class_of); \
+    CHECK(class_of == with);          \
+  } while (0)
+
 static void errors(void) {
-  MPI_Request none = MPI_REQUEST_NULL;
-  int class_of = MPI_SUCCESS;
+  MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+  MPI_Status statuses[2];
+  int flag, index, count, indices[2];
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  MPI_Error_class(MPI_Startall(0, NULL), &class_of);
-  CHECK(class_of == MPI_ERR_REQUEST);
-  MPI_Error_class(MPI_Startall(-1, &none), &class_of);
-  CHECK(class_of == MPI_ERR_ARG);
+  REFUSED(MPI_Startall(0, NULL), MPI_ERR_REQUEST);
+  for (int i = 0; i < 2; ++i) {
+    MPI_Request* const array = i == 0 ? NULL : requests;
+    const int n = i == 0 ? 2 : -1, with = i == 0 ? MPI_ERR_REQUEST : MPI_ERR_ARG;
+    REFUSED(MPI_Startall(n, array), with);
+    REFUSED(MPI_Waitall(n, array, statuses), with);
+    REFUSED(MPI_Testall(n, array, &flag, statuses), with);
+    REFUSED(MPI_Waitany(n, array, &index, statuses), with);
+    REFUSED(MPI_Testany(n, array, &index, &flag, statuses), with);
+    REFUSED(MPI_Waitsome(n, array, &count, indices, statuses), with);
+    REFUSED(MPI_Testsome(n, array, &count, indices, statuses), with);
+  }
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
 }
 
