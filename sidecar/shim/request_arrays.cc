@@ -3,6 +3,9 @@
 
 #include <sched.h>
 
+#include <algorithm>
+#include <initializer_list>
+
 #include "sidecar/shim/counters.h"
 
 using namespace bsp::shim;  // NOLINT: this file speaks MPI
@@ -118,8 +121,16 @@ int test_any(RequestArray& array, int* index, int* flag, MPI_Status* status) {
   return rc;
 }
 
-// No request to translate: MPI judges a negative count and a null array itself.
-bool is_empty(int count, const MPI_Request* requests) { return count <= 0 || requests == nullptr; }
+// MPI refuses the call without a look at any request, as an array is null, or the place of a result; or has none to look at.
+bool needs_no_request(int count, const MPI_Request* requests, std::initializer_list<const void*> results = {}) {
+  return count <= 0 || requests == nullptr || std::ranges::contains(results, nullptr);
+}
+// What MPI says to that. `call_real`: with the array that is passed.
+int without_requests(int count, MPI_Request* requests, auto call_real) {
+  if (count <= 0 || requests == nullptr) return call_real(requests);
+  RequestArray array(count, requests);
+  return call_real(array.real());
+}
 
 bool any_withheld(int count, const MPI_Request* requests) {
   for (int i = 0; i < count; ++i)
@@ -133,7 +144,9 @@ extern "C" {
 
 int MPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Status* array_of_statuses) {
   Call call;
-  if (is_empty(count, array_of_requests)) return real.Waitall(count, array_of_requests, array_of_statuses);
+  if (needs_no_request(count, array_of_requests))
+    return without_requests(count, array_of_requests,
+                            [&](MPI_Request* requests) { return real.Waitall(count, requests, array_of_statuses); });
   for (int i = 0; i < count; ++i)
     if (Request* r = object_of_request(array_of_requests[i])) wait_while_withheld(*r);
   RequestArray array(count, array_of_requests);
@@ -143,7 +156,10 @@ int MPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Status* array_of
 
 int MPI_Testall(int count, MPI_Request array_of_requests[], int* flag, MPI_Status array_of_statuses[]) {
   Call call;
-  if (is_empty(count, array_of_requests)) return real.Testall(count, array_of_requests, flag, array_of_statuses);
+  if (needs_no_request(count, array_of_requests, {flag}))
+    return without_requests(count, array_of_requests, [&](MPI_Request* requests) {
+      return real.Testall(count, requests, flag, array_of_statuses);
+    });
   RequestArray array(count, array_of_requests);
   if (array.any_withheld()) {  // the others may wait: nothing in the array may change now
     *flag = 0;
@@ -156,7 +172,9 @@ int MPI_Testall(int count, MPI_Request array_of_requests[], int* flag, MPI_Statu
 
 int MPI_Waitany(int count, MPI_Request array_of_requests[], int* index, MPI_Status* status) {
   Call call;
-  if (is_empty(count, array_of_requests)) return real.Waitany(count, array_of_requests, index, status);
+  if (needs_no_request(count, array_of_requests, {index}))
+    return without_requests(count, array_of_requests,
+                            [&](MPI_Request* requests) { return real.Waitany(count, requests, index, status); });
   for (; any_withheld(count, array_of_requests); sched_yield()) {
     RequestArray array(count, array_of_requests);
     int flag = 0;
@@ -173,7 +191,9 @@ int MPI_Waitany(int count, MPI_Request array_of_requests[], int* index, MPI_Stat
 
 int MPI_Testany(int count, MPI_Request array_of_requests[], int* index, int* flag, MPI_Status* status) {
   Call call;
-  if (is_empty(count, array_of_requests)) return real.Testany(count, array_of_requests, index, flag, status);
+  if (needs_no_request(count, array_of_requests, {index, flag}))
+    return without_requests(count, array_of_requests,
+                            [&](MPI_Request* requests) { return real.Testany(count, requests, index, flag, status); });
   RequestArray array(count, array_of_requests);
   return test_any(array, index, flag, status);
 }
@@ -181,8 +201,10 @@ int MPI_Testany(int count, MPI_Request array_of_requests[], int* index, int* fla
 int MPI_Waitsome(int incount, MPI_Request array_of_requests[], int* outcount, int array_of_indices[],
                  MPI_Status array_of_statuses[]) {
   Call call;
-  if (is_empty(incount, array_of_requests))
-    return real.Waitsome(incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
+  if (needs_no_request(incount, array_of_requests, {outcount, array_of_indices}))
+    return without_requests(incount, array_of_requests, [&](MPI_Request* requests) {
+      return real.Waitsome(incount, requests, outcount, array_of_indices, array_of_statuses);
+    });
   for (; any_withheld(incount, array_of_requests); sched_yield()) {
     RequestArray array(incount, array_of_requests);
     const int rc = some_of(real.Testsome, array, outcount, array_of_indices, array_of_statuses);
@@ -195,8 +217,10 @@ int MPI_Waitsome(int incount, MPI_Request array_of_requests[], int* outcount, in
 int MPI_Testsome(int incount, MPI_Request array_of_requests[], int* outcount, int array_of_indices[],
                  MPI_Status array_of_statuses[]) {
   Call call;
-  if (is_empty(incount, array_of_requests))
-    return real.Testsome(incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
+  if (needs_no_request(incount, array_of_requests, {outcount, array_of_indices}))
+    return without_requests(incount, array_of_requests, [&](MPI_Request* requests) {
+      return real.Testsome(incount, requests, outcount, array_of_indices, array_of_statuses);
+    });
   RequestArray array(incount, array_of_requests);
   return some_of(real.Testsome, array, outcount, array_of_indices, array_of_statuses);
 }

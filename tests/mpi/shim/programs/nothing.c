@@ -54,6 +54,11 @@ static void errors(void) {
     REFUSED(MPI_Waitsome(n, array, &count, indices, statuses), with);
     REFUSED(MPI_Testsome(n, array, &count, indices, statuses), with);
   }
+  REFUSED(MPI_Testall(2, requests, NULL, statuses), MPI_ERR_ARG);
+  REFUSED(MPI_Waitany(2, requests, NULL, statuses), MPI_ERR_ARG);
+  REFUSED(MPI_Testany(2, requests, &index, NULL, statuses), MPI_ERR_ARG);
+  REFUSED(MPI_Waitsome(2, requests, NULL, indices, statuses), MPI_ERR_ARG);
+  REFUSED(MPI_Testsome(2, requests, &count, NULL, statuses), MPI_ERR_ARG);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
 }
 
