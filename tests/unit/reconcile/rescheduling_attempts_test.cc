@@ -109,6 +109,7 @@ TEST_F(Attempts, KeepTheUnitOfWork) {
 
 TEST_F(Attempts, KeepWhatARanksInstructionsAreWorth) {
   const auto stored = nlohmann::json::parse(R"([[1, 0.693]])");
+  counted_of_rank_1 = 500'000'000;
   o.job.spec.rescheduling.mode = crds::ReschedulingMode::kAdvise;
   o.job.status.rescheduler = {{"rankFactors", stored}};
   for (int attempt = 0; attempt < 3; ++attempt) {
