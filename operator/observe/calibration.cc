@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "operator/decide/partners.h"
 #include "operator/decide/take_back.h"
+#include "operator/observe/little.h"
 #include "operator/observe/median.h"
 
 namespace bsp::observe {
@@ -101,11 +103,10 @@ void Calibration::add_superstep(const SuperstepTimes& times, const std::vector<s
   if (ranks > 0)
     longest_.add(*std::max_element(times.compute_seconds.begin(),
                                    times.compute_seconds.begin() + static_cast<std::ptrdiff_t>(ranks)));
-  double mean = 0;
-  for (std::size_t i = 0; i < ranks; ++i) mean += times.compute_seconds[i] / static_cast<double>(ranks);
+  const Little is_little(std::span(times.compute_seconds).first(ranks));
   std::map<std::string_view, Sums> little;  // by Set, of ranks that say next to nothing
   for (std::size_t i = 0; i < ranks; ++i) {
-    const bool says_little = times.compute_seconds[i] < kLittle * mean;
+    const bool says_little = is_little(times.compute_seconds[i]);
     add(says_little ? little[set_of_rank[i]] : sets[set_of_rank[i]], i);
     if (i >= node_of_rank.size()) continue;
     Node& node = nodes.try_emplace(node_of_rank[i], &set_of_rank[i]).first->second;

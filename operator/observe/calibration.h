@@ -12,8 +12,7 @@
 // the median: a job's first superstep is often its slowest, with caches that are cold and pages that are touched first.
 // A speed has a sample each superstep, now and then a wild one (a rank descheduled, a superstep of next to no
 // work): once there are kSettled of them, a new one counts at most kOutlier times more or less than x.
-// A rank that computes for less than kLittle of the mean isn't counted, unless nothing else is known of its
-// Set: its work is a burst, which no CPU quota slows down, or a few reads of a cold cache.
+// A rank that computes for little beside the others (little.h) isn't counted, unless nothing else is known of its Set.
 // A node counts as its Set does, so that no rank moves between nodes of one kind for nothing, unless it was kApart slower
 // (or faster) in each of its last n ≥ kSettled supersteps, and n · |ln(its mean ÷ the Set's)| ≥ kEvidence · ln(1 + kApart): one that is
 // far apart is known sooner than one that noise may put there. Then it has that mean, and keeps it when its last rank has gone, for
@@ -53,7 +52,6 @@ class Calibration {
   static constexpr double kEvidence = 10;                     // supersteps that a node which is just apart has to be
   static constexpr double kKept = 50;                         // supersteps
   static constexpr double kKeptPauses = 100;                  // moves
-  static constexpr double kLittle = 0.1;                      // of the ranks' mean computing time
   static constexpr std::size_t kFewNodes = 3;                 // nodes
   static constexpr std::uint64_t kEnoughBytes = 100'000'000;  // bytes
   static constexpr double kAssumedRate = 1e9;                 // instructions/s of a Set of nominal speed 1

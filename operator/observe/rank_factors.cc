@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <string_view>
 #include <unordered_map>
+
+#include "operator/observe/little.h"
 
 namespace bsp::observe {
 
@@ -44,8 +47,7 @@ void RankFactors::add(const SuperstepTimes& times, const std::vector<std::string
                       const std::vector<std::string>& node_of_rank, const Calibration& calibration) {
   const std::size_t n = std::min({times.instructions.size(), set_of_rank.size(), node_of_rank.size()});
   ranks_.resize(n);
-  double mean = 0;
-  for (std::size_t i = 0; i < n; ++i) mean += times.compute_seconds[i] / static_cast<double>(n);
+  const Little is_little(std::span(times.compute_seconds).first(n));
   std::unordered_map<std::string_view, Calibration::Value> speeds;  // by Set
   for (std::size_t i = 0; i < n; ++i) {
     std::vector<Visit>& visits = ranks_[i].visits;
@@ -55,7 +57,7 @@ void RankFactors::add(const SuperstepTimes& times, const std::vector<std::string
       visits.push_back({.node = node_of_rank[i]});
     }
     const double I = times.instructions[i], CT = times.compute_seconds[i];
-    if (!(I > 0 && CT > 0) || CT < Calibration::kLittle * mean) continue;
+    if (!(I > 0 && CT > 0) || is_little(CT)) continue;
     const auto [speed, is_new] = speeds.try_emplace(set_of_rank[i]);
     if (is_new) speed->second = calibration.cpu(set_of_rank[i], {});
     if (!speed->second.measured) continue;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "operator/observe/little.h"
 #include "operator/observe/median.h"
 
 namespace bsp::observe {
@@ -12,9 +13,8 @@ void Slowdowns::add(std::span<const double> work, const std::vector<std::string>
                     Calibration& calibration) {
   const std::size_t n = std::min(work.size(), node_of_rank.size());
   ranks_.resize(n);
-  double mean = 0;
-  for (std::size_t i = 0; i < n; ++i) mean += work[i] / static_cast<double>(n);
-  const auto says_little = [&](std::size_t i) { return !(work[i] > 0) || work[i] < Calibration::kLittle * mean; };
+  const Little is_little(work.first(n));
+  const auto says_little = [&](std::size_t i) { return !(work[i] > 0) || is_little(work[i]); };
   std::vector<double> changes;
   for (std::size_t i = 0; i < n; ++i) {
     Rank& rank = ranks_[i];

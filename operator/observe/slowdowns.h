@@ -34,7 +34,7 @@ class Slowdowns {
   // After each superstep. `work`: CPU time in one unit (work.h), by rank as all others. `calibration` forgets what it held against a node if it
   // was the rank.
   void add(std::span<const double> work, const std::vector<std::string>& node_of_rank, Calibration& calibration);
-  // Work of these ranks has another unit from now on, `ratio` times what it was.
+  // The rank's work has another unit from now on, `ratio` times what it was.
   void rescale(std::size_t rank, double ratio);
 
   // By which the rank's work has to be multiplied; below 1 of a suspect, else 1.
