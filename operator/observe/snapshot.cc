@@ -195,10 +195,6 @@ class Slots {
   std::unordered_set<std::uint32_t> stays_;                      // slots of ranks that never moved
 };
 
-}  // namespace
-
-namespace {
-
 std::vector<SetId> numbers_of(const std::vector<std::string>& names, const std::vector<decide::Set>& sets) {
   std::vector<SetId> numbers;
   for (std::uint32_t j = 0; j < sets.size(); ++j)
