@@ -135,8 +135,7 @@ void Measure::received_from_all(const Peers& peers, std::uint64_t bytes, std::ui
 void Measure::find_sets_of(const Peers& peers) {
   std::uint32_t ranks[BSP_MAX_SETS] = {};
   for (const int rank : peers.world)
-    if (rank >= 0 && rank != state.rank && static_cast<std::size_t>(rank) < peers_.size())
-      ++ranks[peers_[static_cast<std::size_t>(rank)].set];
+    if (is_other(rank)) ++ranks[peers_[static_cast<std::size_t>(rank)].set];
   peers.from_all.epoch = epoch_;
   peers.from_all.sets.clear();
   for (std::uint32_t set = 0; set < BSP_MAX_SETS; ++set)
@@ -210,8 +209,7 @@ void Measure::sample_partners(bsp_ring* ring, std::uint64_t superstep, std::uint
   partners_sampled_ns_ = now_ns;
   for (const Peers* all : from_all_) {
     for (const int rank : all->world)
-      if (rank >= 0 && rank != state.rank && static_cast<std::size_t>(rank) < peers_.size())
-        peers_[static_cast<std::size_t>(rank)].bytes += all->from_all.bytes;
+      if (is_other(rank)) peers_[static_cast<std::size_t>(rank)].bytes += all->from_all.bytes;
     all->from_all.bytes = 0;
   }
   from_all_.clear();

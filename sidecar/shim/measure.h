@@ -184,6 +184,10 @@ class alignas(64) Measure {
 
     void add(std::uint64_t messages, std::uint64_t bytes_each, std::uint64_t ticks_each);
   };
+  // Of a communicator's world ranks: another rank of this job.
+  [[nodiscard]] bool is_other(int rank) const {
+    return rank >= 0 && rank != state.rank && static_cast<std::size_t>(rank) < peers_.size();
+  }
   void find_sets_of(const Peers& peers);
   FromSet from_[BSP_MAX_SETS];
   std::size_t sets_ = 0;  // of them that ranks are in

@@ -125,11 +125,11 @@ int test_any(RequestArray& array, int* index, int* flag, MPI_Status* status) {
 bool needs_no_request(int count, const MPI_Request* requests, std::initializer_list<const void*> results = {}) {
   return count <= 0 || requests == nullptr || std::ranges::contains(results, nullptr);
 }
-// What MPI says to that. `call_real`: with the array that is passed.
-int without_requests(int count, MPI_Request* requests, auto call_real) {
-  if (count <= 0 || requests == nullptr) return call_real(requests);
+// What MPI says to that. `rest`: the call's further arguments.
+int without_requests(auto call_real, int count, MPI_Request* requests, auto... rest) {
+  if (count <= 0 || requests == nullptr) return call_real(count, requests, rest...);
   RequestArray array(count, requests);
-  return call_real(array.real());
+  return call_real(count, array.real(), rest...);
 }
 
 bool any_withheld(int count, const MPI_Request* requests) {
@@ -145,8 +145,7 @@ extern "C" {
 int MPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Status* array_of_statuses) {
   Call call;
   if (needs_no_request(count, array_of_requests))
-    return without_requests(count, array_of_requests,
-                            [&](MPI_Request* requests) { return real.Waitall(count, requests, array_of_statuses); });
+    return without_requests(real.Waitall, count, array_of_requests, array_of_statuses);
   for (int i = 0; i < count; ++i)
     if (Request* r = object_of_request(array_of_requests[i])) wait_while_withheld(*r);
   RequestArray array(count, array_of_requests);
@@ -157,9 +156,7 @@ int MPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Status* array_of
 int MPI_Testall(int count, MPI_Request array_of_requests[], int* flag, MPI_Status array_of_statuses[]) {
   Call call;
   if (needs_no_request(count, array_of_requests, {flag}))
-    return without_requests(count, array_of_requests, [&](MPI_Request* requests) {
-      return real.Testall(count, requests, flag, array_of_statuses);
-    });
+    return without_requests(real.Testall, count, array_of_requests, flag, array_of_statuses);
   RequestArray array(count, array_of_requests);
   if (array.any_withheld()) {  // the others may wait: nothing in the array may change now
     *flag = 0;
@@ -173,8 +170,7 @@ int MPI_Testall(int count, MPI_Request array_of_requests[], int* flag, MPI_Statu
 int MPI_Waitany(int count, MPI_Request array_of_requests[], int* index, MPI_Status* status) {
   Call call;
   if (needs_no_request(count, array_of_requests, {index}))
-    return without_requests(count, array_of_requests,
-                            [&](MPI_Request* requests) { return real.Waitany(count, requests, index, status); });
+    return without_requests(real.Waitany, count, array_of_requests, index, status);
   for (; any_withheld(count, array_of_requests); sched_yield()) {
     RequestArray array(count, array_of_requests);
     int flag = 0;
@@ -192,8 +188,7 @@ int MPI_Waitany(int count, MPI_Request array_of_requests[], int* index, MPI_Stat
 int MPI_Testany(int count, MPI_Request array_of_requests[], int* index, int* flag, MPI_Status* status) {
   Call call;
   if (needs_no_request(count, array_of_requests, {index, flag}))
-    return without_requests(count, array_of_requests,
-                            [&](MPI_Request* requests) { return real.Testany(count, requests, index, flag, status); });
+    return without_requests(real.Testany, count, array_of_requests, index, flag, status);
   RequestArray array(count, array_of_requests);
   return test_any(array, index, flag, status);
 }
@@ -202,9 +197,7 @@ int MPI_Waitsome(int incount, MPI_Request array_of_requests[], int* outcount, in
                  MPI_Status array_of_statuses[]) {
   Call call;
   if (needs_no_request(incount, array_of_requests, {outcount, array_of_indices}))
-    return without_requests(incount, array_of_requests, [&](MPI_Request* requests) {
-      return real.Waitsome(incount, requests, outcount, array_of_indices, array_of_statuses);
-    });
+    return without_requests(real.Waitsome, incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
   for (; any_withheld(incount, array_of_requests); sched_yield()) {
     RequestArray array(incount, array_of_requests);
     const int rc = some_of(real.Testsome, array, outcount, array_of_indices, array_of_statuses);
@@ -218,9 +211,7 @@ int MPI_Testsome(int incount, MPI_Request array_of_requests[], int* outcount, in
                  MPI_Status array_of_statuses[]) {
   Call call;
   if (needs_no_request(incount, array_of_requests, {outcount, array_of_indices}))
-    return without_requests(incount, array_of_requests, [&](MPI_Request* requests) {
-      return real.Testsome(incount, requests, outcount, array_of_indices, array_of_statuses);
-    });
+    return without_requests(real.Testsome, incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
   RequestArray array(incount, array_of_requests);
   return some_of(real.Testsome, array, outcount, array_of_indices, array_of_statuses);
 }
