@@ -14,15 +14,20 @@ namespace {
 
 constexpr std::uint64_t kUnlikeSeed = 20261127;
 
-// One rank has more to do than the others, and fewer instructions a second. Nothing helps, so one move is what it takes to know.
+// One rank has more to do than the others, and fewer instructions a second.
+decide::LoopRun run_with_an_unlike_rank(decide::LoopJob& job, double longer) {
+  job.work[3] *= longer;
+  OperatorLoop loop = automatic();
+  loop.cycles.assign(job.work.size(), 1);
+  loop.cycles[3] = longer;
+  return run_as_operator(job, loop, kUnlikeSeed);
+}
+
+// Nothing helps, so one move is what it takes to know.
 TEST(UnlikeRanks, OneIsNotSentFromNodeToNode) {
   for (const double longer : {1.15, 1.3, 1.5, 2.0}) {
     decide::LoopJob job = ring_on({{"a", 12, 1e9}}, 8, 4000);
-    job.work[3] *= longer;
-    OperatorLoop loop = automatic();
-    loop.cycles.assign(8, 1);
-    loop.cycles[3] = longer;
-    const decide::LoopRun run = run_as_operator(job, loop, kUnlikeSeed);
+    const decide::LoopRun run = run_with_an_unlike_rank(job, longer);
     EXPECT_LE(run.moves, 3u) << longer;  // up to 74 if it is taken for a slow node
     EXPECT_LE(run.makespan, job.seconds_without_moves() * 1.001) << longer;
   }
@@ -31,11 +36,7 @@ TEST(UnlikeRanks, OneIsNotSentFromNodeToNode) {
 TEST(UnlikeRanks, OneFindsTheFasterPool) {
   for (const double longer : {1.3, 1.5, 2.0}) {
     decide::LoopJob job = ring_on({{"a", 10, 1e9}, {"b", 4, 1.2e9}}, 8, 4000);
-    job.work[3] *= longer;
-    OperatorLoop loop = automatic();
-    loop.cycles.assign(8, 1);
-    loop.cycles[3] = longer;
-    const decide::LoopRun run = run_as_operator(job, loop, kUnlikeSeed);
+    const decide::LoopRun run = run_with_an_unlike_rank(job, longer);
     EXPECT_LE(run.moves, 6u) << longer;  // 17
     EXPECT_LE(run.makespan, job.seconds_without_moves() / 1.2 * 1.02) << longer;
   }
