@@ -82,8 +82,8 @@ void Slowdowns::compare(Rank& rank, Calibration& calibration) {
 
 void Slowdowns::rescale(std::size_t rank, double ratio) {
   if (rank >= ranks_.size()) return;
-  ranks_[rank].level.value += std::log(ratio);
-  ranks_[rank].step.value += std::log(ratio);
+  Rank& r = ranks_[rank];
+  for (Estimate* ln : {&r.level, &r.step, &r.after}) ln->value += std::log(ratio);
 }
 
 double Slowdowns::factor(std::size_t rank) const {

@@ -133,6 +133,27 @@ TEST(Slowdowns, GoOnInAnotherUnit) {
   EXPECT_EQ(job.slowdowns.factor(4), 1);
 }
 
+// Supersteps before and after are compared in one unit.
+TEST(Slowdowns, AreJudgedInTheUnitOfNow) {
+  TimedJob job;
+  for (const int rank : {3, 4}) {
+    job.work.assign(6, 1e9);
+    job.run(60);
+    job.work[rank] = 2e9;
+    job.run(6);
+    job.nodes[rank] += "'";
+    job.run(2);
+    for (std::size_t i = 0; i < 6; ++i) job.slowdowns.rescale(i, 10), job.work[i] *= 10;
+    job.run(1);
+    for (std::size_t i = 0; i < 6; ++i) job.slowdowns.rescale(i, 0.1);
+  }
+  job.work.assign(6, 1e9);
+  job.run(60);
+  job.work[5] = 2e9;
+  job.run(20);
+  EXPECT_EQ(job.factors(), kNoSuspect) << "two had more to do";
+}
+
 // --- Over whole runs: eight ranks on twelve nodes of one kind -----------------------------------------------------------
 
 decide::LoopRun run_timed(const decide::LoopJob& job) {
