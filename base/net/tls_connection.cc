@@ -23,8 +23,8 @@ TlsConnection::~TlsConnection() { close(); }
 
 void TlsConnection::start() {
   auto weak = weak_from_this();
-  loop_.watch(socket_.fd(), EPOLLOUT | EPOLLIN, [weak](Loop::Events) {
-    if (auto self = weak.lock()) self->pump();
+  loop_.watch(socket_.fd(), EPOLLOUT | EPOLLIN, [weak](Loop::Events events) {
+    if (auto self = weak.lock()) self->ready(events);
   });
   stall_ = loop_.after(kHandshakeLimit, [weak] {
     if (auto self = weak.lock()) {
@@ -94,6 +94,14 @@ void TlsConnection::fail_with(const Error& error) {
   close();
   if (release_) std::exchange(release_, nullptr)(std::unexpected(error));
   if (events_.closed) events_.closed(error);
+}
+
+// A connection that is held reads nothing, so it doesn't come upon its end; but epoll reports one that is broken whatever
+// is asked of it, again and again.
+void TlsConnection::ready(Loop::Events events) {
+  if (held_ && phase_ == Phase::kOpen && (events & (EPOLLERR | EPOLLHUP)) != 0)
+    return fail_with({ErrorCode::kUnavailable, "the connection is broken", true});
+  pump();
 }
 
 void TlsConnection::pump() {

@@ -50,6 +50,7 @@ class TlsConnection : public std::enable_shared_from_this<TlsConnection> {
 
  private:
   enum class Phase { kConnecting, kHandshake, kOpen, kClosed };
+  void ready(Loop::Events events);
   void pump();
   Result<bool> advance();  // one step of connecting; true once open
   Result<void> write_queued();

@@ -133,6 +133,40 @@ TEST(BadPeers, RequestWithoutVerb) {
   EXPECT_EQ(as_answer(**frame).error().code, ErrorCode::kInvalid);
 }
 
+// How long the loop's thread computes within this time.
+std::chrono::nanoseconds computed_within(World& world, std::chrono::milliseconds time) {
+  const auto so_far = [&] {
+    timespec used{};
+    world.on_loop([&] { ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used); });
+    return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+  };
+  const auto before = so_far();
+  std::this_thread::sleep_for(time);
+  return so_far() - before;
+}
+
+// Its connection reads nothing until then, so it would not come upon the end, of which epoll tells again and again.
+TEST(BadPeers, WhoseConnectionBreaksWhileItsRequestWaits) {
+  std::promise<void> asked;
+  std::optional<Reply> waits;  // after the World: it may outlive its connection, but not the loop
+  World world([&](const Request& request, Reply reply) {
+    if (request.verb != "wait") return reply.ok();
+    waits = std::move(reply);
+    asked.set_value();
+  });
+  {
+    TlsStream stream = raw(world);
+    const std::string head = encode_frame_head({{"verb", "wait"}}, 0);
+    ASSERT_TRUE(stream.write_all(std::as_bytes(std::span(head)), 5s));
+    asked.get_future().wait();
+    const linger at_once{.l_onoff = 1, .l_linger = 0};
+    ASSERT_EQ(::setsockopt(stream.fd(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
+  }
+  EXPECT_LT(computed_within(world, 500ms), 100ms);
+  world.on_loop([&] { waits.reset(); });
+  expect_alive(world);
+}
+
 TEST(BadPeers, NoListener) {
   Ca ca;
   Link link(ca.context("client"), {"127.0.0.1:1", "server"});
