@@ -262,6 +262,16 @@ TEST(Calibration, ALinkThatAllRanksShareIsKnownByWhatItCarries) {
   EXPECT_DOUBLE_EQ(again.capacity("slow", "fast"), 8e8) << "a restarted operator knows it";
 }
 
+// Of supersteps of a millisecond a job has as many within fifty days.
+TEST(Calibration, MoreSamplesThanANumberCountsAreStillAMean) {
+  Calibration c =
+      Calibration::from_status({{"cpu", "fast", "", 1e9, "instructions/s", CalibrationSource::kMeasured, UINT32_MAX}});
+  for (int i = 0; i < 3; ++i) c.add_superstep(times({2e9}, {1}), {"fast"});
+  EXPECT_TRUE(c.cpu("fast", {}).measured);
+  EXPECT_GT(c.cpu("fast", {}).value, 1e9);
+  EXPECT_LT(c.cpu("fast", {}).value, 2e9);
+}
+
 TEST(Calibration, TrafficThatFitsNoSetSaysNothing) {
   Calibration c;
   c.add_move("slow", "fast", 100'000'000, {.total_ms = 900, .transfer_ms = 500});
