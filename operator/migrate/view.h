@@ -25,13 +25,15 @@ struct ArmAnswer {
 
 // What a sidecar has said, and what it answered to verbs.
 struct SidecarView {
-  std::optional<wire::RankStatus> status;               // the newest; nullopt: it has never answered
-  SteadyTime phase_since{};                             // when status.phase was first seen
-  SteadyTime unreachable_since{};                       // SteadyTime{}: it answers, or never did
-  std::uint64_t completed = 0;                          // newest superstep known, from statuses and reports
-  SteadyTime completed_at{};                            // when that was reported; SteadyTime{}: not known
-  std::optional<ArmAnswer> armed;                       // its answer to armGate of the wave's current gate
-  std::set<std::pair<ActionKind, std::uint64_t>> done;  // gate verbs answered with ok, by superstep
+  std::optional<wire::RankStatus> status;  // the newest; nullopt: it has never answered
+  SteadyTime phase_since{};                // when status.phase was first seen
+  SteadyTime unreachable_since{};          // SteadyTime{}: it answers, or never did
+  std::uint64_t completed = 0;             // newest superstep known, from statuses and reports
+  SteadyTime completed_at{};               // when that was reported; SteadyTime{}: not known
+  std::optional<ArmAnswer> armed;          // its answer to armGate of the wave's current gate
+  // Verbs answered with ok, with their number: of each kind the last, since a wave has one gate at a time, and what a sidecar
+  // reports must not make this grow.
+  std::set<std::pair<ActionKind, std::uint64_t>> done;
   std::string refused;  // "send: …": the last final error answered to a verb of this wave
 
   [[nodiscard]] bool answers() const { return status && unreachable_since == SteadyTime{}; }

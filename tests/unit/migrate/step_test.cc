@@ -254,6 +254,16 @@ TEST_F(Steps, AGateOfUnknownPaceIsCloseByUntilOneWasLate) {
   EXPECT_EQ(step().wave.gate, (Gate{GateState::kArmed, 40 + 2 + 16, 2})) << "taken back and set again in one write";
 }
 
+// One that makes up gates is asked to cancel each of them.
+TEST(SidecarViewTest, WhatASidecarReportsMakesItNoLarger) {
+  SidecarView sidecar;
+  for (std::uint64_t superstep = 1; superstep <= 1000; ++superstep)
+    for (const Action& action : {Action::commit_gate("a", superstep), Action::cancel_gate("a", superstep)})
+      EXPECT_TRUE(note_answer(sidecar, action, nlohmann::json::object()));
+  EXPECT_THAT(sidecar.done, ElementsAre(std::pair(ActionKind::kCommitGate, std::uint64_t{1000}),
+                                        std::pair(ActionKind::kCancelGate, std::uint64_t{1000})));
+}
+
 // --- Limits count from this leader's first contact ---------------------------------------------------------
 TEST(ContactTest, BeginsAtTheFirstReconcileAndLeavesOutGaps) {
   const SteadyTime start{std::chrono::seconds(900)};

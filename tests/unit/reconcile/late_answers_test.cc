@@ -98,6 +98,33 @@ TEST(LateAnswers, ASidecarWhoseClockWentBackIsHeard) {
   facts_with(sidecars, [](const SidecarFacts& facts) { return facts.status && facts.status->version == 5; });
 }
 
+// One that reports gates which nobody has armed is asked to cancel each of them, and no wave may begin for months.
+TEST(Verbs, ThatWereAnsweredLongAgoAreForgottenWithoutAWave) {
+  std::atomic<std::uint64_t> heard = 0;
+  ScriptedSidecar theirs([&](ScriptedSidecar& self, const net::Request& request, net::Reply reply) {
+    if (request.verb == wire::kWatch && asked_from(request) != 0) {
+      self.watch = std::move(reply);  // nothing changes
+    } else if (request.verb == wire::kWatch || request.verb == wire::kStatus) {
+      reply.ok(a_status(1, TransferPhase::kIdle));
+    } else {
+      heard = count_at<std::uint64_t>(request.fields, "superstep");
+      reply.ok();
+    }
+  });
+  SidecarThread thread("");
+  Sidecars sidecars(thread, {.tls = theirs.operators(), .changed = {}});
+  sidecars.track(theirs.pods());
+  facts_with(sidecars, [](const SidecarFacts& facts) { return facts.status.has_value(); });
+  for (std::uint64_t gate = 1; gate <= 10; ++gate) {
+    sidecars.call(migrate::Action::cancel_gate(kPod, gate));
+    facts_with(sidecars,
+               [&](const SidecarFacts& f) { return f.done.contains({migrate::ActionKind::kCancelGate, gate}); });
+    ::poll(nullptr, 0, 40);
+  }
+  EXPECT_EQ(heard, 10u);
+  EXPECT_LE(sidecars.remembered_verbs(), 5u) << "of the last moment";
+}
+
 // A job has thousands of waves, each with verbs of its own.
 TEST(Verbs, OfEarlierWavesAreForgotten) {
   std::atomic<int> heard = 0;

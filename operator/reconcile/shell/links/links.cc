@@ -184,8 +184,14 @@ void Sidecars::call(const migrate::Action& action) {
 }
 
 void Sidecars::send(const std::shared_ptr<Node>& node, const migrate::Action& action) {
+  const auto now = std::chrono::steady_clock::now();
+  // What was answered longer ago says nothing; and a sidecar can make up gates to be cancelled, each with another number.
+  std::erase_if(node->sent, [&](const auto& verb) {
+    const Node::Sent& one = verb.second;
+    return !one.under_way && now >= one.at + kRepeatAfter;
+  });
   Node::Sent& sent = node->sent[{action.kind, action.number}];
-  if (sent.under_way || std::chrono::steady_clock::now() < sent.at + kRepeatAfter) return;
+  if (sent.under_way || now < sent.at + kRepeatAfter) return;
   sent.under_way = true;
   if (!action.plan) return send_now(node, action);
   plans_->begin([this, action, weak = std::weak_ptr(node)] {
