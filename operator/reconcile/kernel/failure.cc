@@ -50,6 +50,12 @@ std::optional<Failure> end_of(std::uint32_t rank, const std::string& pod, const 
   return std::nullopt;
 }
 
+// The program ended as its sidecar says, and was not just killed by the node that ended its pod.
+bool ended_by_itself(const wire::RankStatus& status) {
+  const bool killed = status.exit_signal == SIGKILL || status.exit_signal == SIGTERM;
+  return status.phase == wire::RankPhase::kExited && (!killed || !status.exit_message.empty());
+}
+
 // Every rank has returned from MPI_Finalize, or exited with 0: the job's results are complete.
 bool all_finalized(const Observed& o) {
   return std::ranges::all_of(o.job.status.ranks, [&](const crds::RankPlace& place) {
@@ -100,8 +106,7 @@ std::optional<Failure> find_failure(const Observed& o, const JobLimits& limits) 
                      std::format("pod {}: {}", place.pod, facts.app_message.empty() ? facts.reason : facts.app_message),
                      true};
     }
-    const bool reported = sidecar && sidecar->status && sidecar->status->phase == wire::RankPhase::kExited;
-    if (facts.pod_ended && !reported) {
+    if (facts.pod_ended && !(sidecar && sidecar->status && ended_by_itself(*sidecar->status))) {
       // Every attempt would end alike.
       const bool final = facts.reason == "DeadlineExceeded";
       const bool named = final || facts.reason == "InitContainerFailed";

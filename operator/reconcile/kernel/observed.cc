@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <csignal>
 #include <cstdlib>
 #include <format>
 
@@ -44,8 +45,9 @@ bool is_final(const std::string& reason) {
 }
 
 // Of the user's containers too: none of the pod starts before its init containers have ended. Where the program runs,
-// its sidecar is being created again, or another container has yet to start; neither ends the rank.
+// its sidecar is being created again, or another container has yet to start; neither ends the rank, nor undoes its end.
 void note_waiting(const json& container, PodFacts& facts) {
+  if (facts.app_ended) return;
   const json& waiting = part_at(part_at(container, "state"), "waiting");
   const std::string reason = text_at(waiting, "reason"), message = text_at(waiting, "message");
   if (is_final(reason) && !facts.app_running) {
@@ -59,7 +61,10 @@ void note_waiting(const json& container, PodFacts& facts) {
   }
 }
 
-// Why the node ended a pod whose program it had not started or not seen to end.
+bool is_killed(int exit_code) { return exit_code == 128 + SIGKILL || exit_code == 128 + SIGTERM; }
+
+// Why the node ended a pod: of one whose program it had not started or not seen to end, and of one whose program it has killed
+// with it, as its container's exit code alone doesn't tell.
 void note_end(const json& pod, PodFacts& facts) {
   const json& status = part_at(pod, "status");
   facts.reason = text_at(status, "reason");
@@ -153,12 +158,16 @@ PodFacts pod_facts(const json& pod) {
     facts.others_run |= text_at(container, "name") != names::kAppContainer &&
                         part_at(part_at(container, "state"), "running").is_object();
   // The node may end a pod as a whole (evicted, lost).
-  if (text_at(status, "phase") == "Failed" && !facts.app_ended) {
+  const bool failed = text_at(status, "phase") == "Failed";
+  if (failed && !facts.app_ended) {
     facts.app_ended = facts.pod_ended = true;
     facts.app_running = false;
     facts.app_exit_code = 1;
     note_end(pod, facts);
     facts.cannot_start = is_final(facts.reason) || is_failed_creation(facts.reason);  // nothing tries again
+  } else if (failed && is_killed(facts.app_exit_code) && !text_at(status, "reason").empty()) {
+    facts.pod_ended = true;
+    note_end(pod, facts);
   }
   name_user_namespace(status, facts);
   return facts;

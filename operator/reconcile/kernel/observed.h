@@ -73,7 +73,7 @@ struct PodFacts {
   std::string app_message;             // why it could not be started, in the node's words
   bool app_finalized = false;          // the program had returned from MPI_Finalize, whatever its exit code
   bool cannot_start = false;           // image missing, command refused by the engine: waiting won't help
-  bool pod_ended = false;              // the node ended the pod as a whole (evicted, an init container failed)
+  bool pod_ended = false;              // the node ended the pod as a whole (evicted, past its deadline, unstartable)
   std::string reason;                  // ErrImagePull, ContainerCannotRun, Evicted, OOMKilled, …
   std::string unscheduled;             // why the scheduler has found no node; "": it has, or doesn't say
   std::string start_delay;             // why a container isn't started yet, where waiting may help; "": no such reason
@@ -81,6 +81,7 @@ struct PodFacts {
   std::string pod_group;               // that it names and its rank's next pods join (gang.h)
   std::string move_to;                 // where a person wants its rank to go (kAnnotationMoveTo)
   bool sidecar_out_of_memory = false;  // it was killed for that, now or the last time it ended
+  bool operator==(const PodFacts&) const = default;
 };
 PodFacts pod_facts(const nlohmann::json& pod);
 observe::NodeFacts node_facts(const nlohmann::json& node, const std::string& set_label);

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <format>
 
 #include "operator/reconcile/kernel/status.h"
@@ -24,6 +25,15 @@ struct Fall {
   bool final;  // a second attempt would fail alike
 };
 void PrintTo(const Fall& fall, std::ostream* out) { *out << fall.name; }
+
+// As its kubelet shows it: with the container that ended with it, or before.
+void end_pod_with_its_program(World& w, const char* reason, const char* message, bool reports, int code = 0) {
+  w.end_program(1, code, code == 0 ? SIGKILL : 0, reports);
+  const nlohmann::json ended = {{"exitCode", code == 0 ? 128 + SIGKILL : code}, {"reason", "Error"}};
+  w.find("job-r1-g0")->evicted = {{"reason", reason},
+                                  {"message", message},
+                                  {"containerStatuses", {{{"name", "app"}, {"state", {{"terminated", ended}}}}}}};
+}
 
 const Fall kFalls[] = {
     {"Exit", [](World& w) { w.end_program(1, 3, 0); }, "RankExited", "rank 1 exited with code 3", false},
@@ -57,6 +67,18 @@ const Fall kFalls[] = {
      false},
     {"Evicted", [](World& w) { w.evict("job-r1-g0"); }, "PodLost",
      "the node ended pod job-r1-g0 of rank 1: the node was low on memory", false},
+    {"EvictedWithItsProgram",
+     [](World& w) { end_pod_with_its_program(w, "Evicted", "the node was low on memory", true); }, "PodLost",
+     "the node ended pod job-r1-g0 of rank 1: the node was low on memory; it was on node slow-1", false},
+    {"EvictedWithItsProgramUnheard",
+     [](World& w) { end_pod_with_its_program(w, "Evicted", "the node was low on memory", false); }, "PodLost",
+     "the node ended pod job-r1-g0 of rank 1: the node was low on memory", false},
+    {"PodsDeadline",
+     [](World& w) { end_pod_with_its_program(w, "DeadlineExceeded", "Pod was active on the node longer", true); },
+     "DeadlineExceeded", "spec.template.spec.activeDeadlineSeconds has passed", true},
+    {"ExitOfAPodThatIsThenEvicted",
+     [](World& w) { end_pod_with_its_program(w, "Evicted", "the node was low on memory", true, 3); }, "RankExited",
+     "rank 1 exited with code 3", false},
     {"Unheard", [](World& w) { w.cut_off("job-r1-g0", 10'000); }, "SidecarLost",
      "the sidecar of rank 1 (job-r1-g0) does not answer the operator and was not heard by rank 0 for 60 s", false},
     {"UnheardOnANodeThatIsNotReady",

@@ -147,6 +147,21 @@ TEST(PodFacts, AnotherContainerThatWaitsEndsNoProgram) {
   }
 }
 
+TEST(PodFacts, AContainerThatCannotStartChangesNothingAboutAProgramThatHasEnded) {
+  for (const char* reason : {"ErrImageNeverPull", "InvalidImageName", "ErrImagePull"})
+    for (const int code : {0, 3}) {
+      const PodFacts f = pod_facts(pod_with(
+          {{"containerStatuses",
+            {{{"name", "app"}, {"state", {{"terminated", {{"exitCode", code}, {"reason", "Completed"}}}}}},
+             {{"name", "helper"}, {"state", {{"waiting", {{"reason", reason}, {"message", "no such image"}}}}}}}}}));
+      EXPECT_TRUE(f.app_ended);
+      EXPECT_EQ(f.app_exit_code, code);
+      EXPECT_FALSE(f.cannot_start || f.delayed_by_image) << reason;
+      EXPECT_EQ(f.start_delay, "") << reason;
+      EXPECT_EQ(f.reason, "Completed");
+    }
+}
+
 // No node tries to start its containers again.
 TEST(PodFacts, APodThatHasFailedWaitsForNoContainer) {
   for (const char* reason : {"CreateContainerConfigError", "CreateContainerError", "RunContainerError"})
@@ -299,6 +314,28 @@ TEST(PodFacts, APodThatItsNodeEvicted) {
   EXPECT_EQ(f.app_message, "low on memory");
   EXPECT_FALSE(f.cannot_start);
   EXPECT_TRUE(pod_facts(pod_with({{"phase", "Failed"}, {"reason", "CreateContainerError"}})).cannot_start);
+}
+
+// As kubelets since 1.22 show it: what was killed with the pod is there too, and says less.
+TEST(PodFacts, APodThatItsNodeEndedWhileTheProgramRan) {
+  const auto ended = [](const char* reason, int code) {
+    return pod_facts(
+        pod_with({{"phase", "Failed"},
+                  {"reason", reason},
+                  {"message", "low on memory"},
+                  {"containerStatuses",
+                   {{{"name", "app"}, {"state", {{"terminated", {{"exitCode", code}, {"reason", "Error"}}}}}}}}}));
+  };
+  const PodFacts evicted = ended("Evicted", 137);
+  EXPECT_TRUE(evicted.pod_ended && evicted.app_ended);
+  EXPECT_EQ(evicted.app_exit_code, 137);
+  EXPECT_EQ(evicted.reason, "Evicted");
+  EXPECT_EQ(evicted.app_message, "low on memory");
+  EXPECT_FALSE(evicted.cannot_start);
+  EXPECT_THAT(ended("DeadlineExceeded", 143).app_message, HasSubstr("spec.template.spec.activeDeadlineSeconds"));
+  EXPECT_FALSE(ended("Evicted", 0).pod_ended) << "its program had ended well";
+  EXPECT_FALSE(ended("Evicted", 3).pod_ended) << "its program had failed by itself";
+  EXPECT_FALSE(ended("", 3).pod_ended) << "its program failed by itself";
 }
 
 // In the words of runc 1.2, crun and containerd.
