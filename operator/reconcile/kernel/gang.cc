@@ -16,8 +16,7 @@ using nlohmann::json;
 
 namespace {
 
-constexpr const char* kGroupLabel = "scheduling.x-k8s.io/pod-group";      // of scheduler-plugins
-constexpr const char* kGroupAnnotation = "scheduling.k8s.io/group-name";  // of Volcano
+constexpr const char* kGroupLabel = "scheduling.x-k8s.io/pod-group";  // of scheduler-plugins
 constexpr const char* kQueueAnnotation =
     "scheduling.volcano.sh/queue-name";  // Volcano's queue, of a pod without a group
 

@@ -38,6 +38,9 @@ inline constexpr const char* kPodGroupRefused = "PodGroupRefused";
 // Condition of a job whose start may not be all or nothing as spec.scheduling.gang asks for.
 inline constexpr const char* kGangNotEnsured = "GangNotEnsured";
 
+// On a pod, the name of its group: Volcano's.
+inline constexpr const char* kGroupAnnotation = "scheduling.k8s.io/group-name";
+
 // What is known of the PodGroup that was last asked for.
 struct PodGroupFacts {
   std::string name = {};

@@ -5,6 +5,7 @@
 
 #include "crds/stored_status.h"
 #include "operator/kube/fields.h"
+#include "operator/reconcile/kernel/gang.h"
 
 namespace bsp::reconcile {
 namespace {
@@ -81,16 +82,16 @@ void keep_scheduling_failure(Object& status) {
 
 void trim_pod(Object& pod) {
   keep(pod, {"apiVersion", "kind", "metadata", "spec", "status"});
-  keep_in(
-      pod, "metadata",
-      {"name", "namespace", "uid", "resourceVersion", "labels", "annotations", "ownerReferences", "deletionTimestamp"});
+  keep_in(pod, "metadata",
+          {"name", "namespace", "uid", "resourceVersion", "labels", "annotations", "ownerReferences",
+           "creationTimestamp", "deletionTimestamp"});
   keep_in(pod, "spec", {"nodeName", "containers", "initContainers", "overhead", "resources"});
   keep_in(pod, "status",
           {"phase", "podIP", "reason", "message", "conditions", "containerStatuses", "initContainerStatuses"});
   if (part_at(pod, "metadata").is_object()) {
     keep_our_labels(pod["metadata"]);
     keep_our_owner(pod["metadata"]);
-    keep_in(pod["metadata"], "annotations", {names::kAnnotationMoveTo.data()});
+    keep_in(pod["metadata"], "annotations", {names::kAnnotationMoveTo.data(), kGroupAnnotation});
     if (part_at(pod["metadata"], "annotations").empty()) pod["metadata"].erase("annotations");
   }
   if (part_at(pod, "spec").is_object())
@@ -113,7 +114,7 @@ void trim_job(Object& job) {
 
 void trim_node(Object& node) {
   keep(node, {"apiVersion", "kind", "metadata", "spec", "status"});
-  keep_in(node, "metadata", {"name", "uid", "resourceVersion", "labels", "annotations"});
+  keep_in(node, "metadata", {"name", "uid", "resourceVersion", "labels", "annotations", "deletionTimestamp"});
   keep_in(node, "spec", {"unschedulable", "taints"});
   keep_in(node, "status", {"allocatable", "conditions"});
   if (part_at(node, "status").is_object()) keep_in_each(node["status"], "conditions", {"type", "status"});

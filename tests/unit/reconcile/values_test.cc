@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <format>
-#include <tuple>
 
 #include "base/core/base64.h"
 #include "base/core/significant.h"
@@ -199,17 +198,7 @@ TEST(PodFacts, ASidecarThatRanOutOfMemory) {
   EXPECT_FALSE(sidecar("prepare", killed, killed)) << "the user's own";
 }
 
-// --- What is kept of objects
-// ------------------------------------------------------------------------------------------
-bool equal(const PodFacts& a, const PodFacts& b) {
-  const auto all = [](const PodFacts& f) {
-    return std::tie(f.uid, f.node, f.set, f.rank, f.deleting, f.address, f.app_running, f.app_ended, f.others_run,
-                    f.app_exit_code, f.app_message, f.app_finalized, f.cannot_start, f.pod_ended, f.reason,
-                    f.unscheduled, f.start_delay, f.delayed_by_image, f.move_to, f.sidecar_out_of_memory);
-  };
-  return all(a) == all(b);
-}
-
+// --- What is kept of objects -------------------------------------------------------------------------------------
 TEST(Trim, APodKeepsOnlyTheFieldsWeRead) {
   const json started = {{"startedAt", "2026-11-21T05:00:00Z"}};
   const json ended = {{"terminated",
@@ -255,13 +244,19 @@ TEST(Trim, APodKeepsOnlyTheFieldsWeRead) {
          {"uid", "j"},
          {"controller", true},
          {"blockOwnerDeletion", true}}};
-    pod["metadata"]["annotations"] = {{"note", "long"}, {"migbsp.io/move-to", "fast"}};
+    pod["metadata"]["annotations"] = {
+        {"note", "long"}, {"migbsp.io/move-to", "fast"}, {"scheduling.k8s.io/group-name", "gang"}};
+    pod["metadata"]["creationTimestamp"] = "2026-11-21T04:00:00Z";
+    for (const char* label : {"generation", "attempt"})
+      pod["metadata"]["labels"][std::string("migbsp.io/") + label] = "7";
     pod["spec"]["containers"] = {
         {{"name", "app"}, {"image", "registry/image:1"}, {"resources", {{"requests", {{"cpu", "1"}}}}}}};
     pod["spec"]["resources"] = {{"requests", {{"cpu", "3"}, {"hugepages-2Mi", "2Mi"}}}};
     json trimmed = pod;
     trim_watched(kPod, trimmed);
-    EXPECT_TRUE(equal(pod_facts(trimmed), pod_facts(pod))) << pod["status"] << "\n" << trimmed["status"];
+    EXPECT_TRUE(pod_facts(trimmed) == pod_facts(pod)) << pod << "\n" << trimmed;
+    EXPECT_EQ(pod_facts(trimmed).pod_group, "gang") << "which the rank's next pods join";
+    EXPECT_NE(pod_facts(trimmed).created, Time{}) << "from when a rebuilt status counts";
     EXPECT_EQ(requests_of(trimmed["spec"]), requests_of(pod["spec"]));
     EXPECT_EQ(job_key_of(kPod, trimmed), "/job");
     EXPECT_EQ(owner_of(trimmed).uid, "j");
@@ -273,6 +268,27 @@ TEST(Trim, APodKeepsOnlyTheFieldsWeRead) {
     json again = trimmed;
     trim_watched(kPod, again);
     EXPECT_EQ(again, trimmed) << "the client has done it, then the cache does";
+  }
+}
+
+TEST(Trim, ANodeKeepsWhyItsPodsHaveToLeaveIt) {
+  for (const char* field : {"deletionTimestamp", "unschedulable", "taints"}) {
+    json node = {{"apiVersion", "v1"},
+                 {"kind", "Node"},
+                 {"metadata", {{"name", "fast-0"}, {"labels", {{"migbsp.io/set", "fast"}}}}},
+                 {"spec", {{"providerID", "cloud:///0123456789"}}}};
+    if (field == std::string_view("deletionTimestamp"))
+      node["metadata"][field] = "2026-11-21T05:00:00Z";
+    else
+      node["spec"][field] = field == std::string_view("taints")
+                                ? json::array({{{"key", "karpenter.sh/disrupted"}, {"effect", "NoSchedule"}}})
+                                : json(true);
+    json trimmed = node;
+    trim_watched(kNode, trimmed);
+    EXPECT_THAT(leaving(node), Not(testing::IsEmpty())) << field;
+    EXPECT_EQ(leaving(trimmed), leaving(node)) << field;
+    EXPECT_FALSE(takes_pods_of(trimmed, json::object())) << field;
+    EXPECT_FALSE(trimmed["spec"].contains("providerID"));
   }
 }
 
