@@ -5,6 +5,7 @@
 #include "fake_ranks.h"
 #include "install_crds.h"
 #include "operator/kinds.h"
+#include "operator/reconcile/kernel/silence.h"
 #include "operator/reconcile/shell/shell.h"
 #include "tests/unit/kube/world.h"
 
@@ -52,20 +53,20 @@ class WritesTest : public ::testing::Test {
   }
   ~WritesTest() override { shells_->close(); }
 
-  void start(reconcile::ShellOptions options) {
+  void start(reconcile::ShellOptions options, std::chrono::nanoseconds unreachable = 10min) {  // a busy machine
     options.name_space = "";
     options.pods.scheduled = true;
     options.collects_garbage = true;
     options.reservations_name_space = "default";
-    options.job_limits.unreachable = 10min;  // a busy machine
+    options.job_limits.unreachable = unreachable;
     shell_ = std::make_unique<reconcile::Shell>(*shells_, std::move(options));
   }
   void create_job(const json& rescheduling, const json& run_policy = json::object(),
-                  const json& sets = {{"label", "pool"}}) {
+                  const json& sets = {{"label", "pool"}}, const std::string& name = "job") {
     const json container = {{"name", "app"}, {"image", "localhost/x"}, {"command", {"solver"}}};
     ASSERT_TRUE(client_->create({{"apiVersion", "migbsp.io/v1alpha1"},
                                  {"kind", "BSPJob"},
-                                 {"metadata", {{"name", "job"}, {"namespace", "default"}}},
+                                 {"metadata", {{"name", name}, {"namespace", "default"}}},
                                  {"spec",
                                   {{"ranks", 2},
                                    {"sets", sets},
@@ -74,15 +75,38 @@ class WritesTest : public ::testing::Test {
                                    {"runPolicy", run_policy},
                                    {"template", {{"spec", {{"containers", json::array({container})}}}}}}}}));
   }
-  json status() {
-    const auto job = client_->get({kBspJob, "default", "job"});
+  json status(const std::string& name = "job") {
+    const auto job = client_->get({kBspJob, "default", name});
     return job ? job->value("status", json::object()) : json::object();
   }
-  bool runs(FakeRanks& ranks) {
+  bool runs(FakeRanks& ranks, const std::string& name = "job") {
     return eventually([&] {
       ranks.bring_up([](const std::string& set, std::uint32_t) { return set + "-1"; });
-      return status().value("phase", "") == "Running";
+      return status(name).value("phase", "") == "Running";
     });
+  }
+  bool shows(const std::string& condition, const std::string& name) {
+    const json stored = status(name);
+    for (const json& one : part_at(stored, "conditions"))
+      if (one.value("type", "") == condition) return one.value("status", "") == "True";
+    return false;
+  }
+  // Without the operator's finalizer, which it can't put back.
+  void delete_by_force(const std::string& name) {
+    ASSERT_TRUE(eventually([&] {
+      server_.clear_faults();
+      auto job = client_->get({kBspJob, "default", name});
+      server_.inject({.match = "GET /apis/migbsp.io/v1alpha1/namespaces/default/bspjobs/" + name,
+                      .times = 1'000'000,
+                      .status = 403,
+                      .body = R"({"kind": "Status", "message": "not now", "reason": "Forbidden"})"});
+      if (!job) return false;
+      (*job)["metadata"]["finalizers"] = json::array();
+      return client_->update(*job).has_value();
+    }));
+    ASSERT_TRUE(client_->remove({kBspJob, "default", name}, ""));
+    server_.clear_faults();
+    ASSERT_FALSE(client_->get({kBspJob, "default", name}));
   }
   std::vector<Write> writes(const std::string& match) {
     const std::lock_guard lock(mutex_);
@@ -202,6 +226,23 @@ TEST_F(WritesTest, ReportsComeByWayOfTheNextRankWhereTheLowestOfTheSetIsSilent) 
   const std::uint64_t before = ranks.asked(wire::kSetReport);
   EXPECT_TRUE(eventually([&] { return ranks.asked(wire::kSetReport) >= before + 20; }));
   EXPECT_EQ(status().value("phase", ""), "Running");
+}
+
+// Its silent sidecars would be most of all for ever, and no rank of another job would be given up as lost.
+TEST_F(WritesTest, AJobThatIsGoneSaysNothingOfTheOperatorsNetwork) {
+  FakeRanks ranks(*client_, {});
+  start({.name_space = "", .network = ""}, 500ms);
+  create_job({{"mode", "Off"}});
+  ASSERT_TRUE(runs(ranks)) << status();
+  for (const char* pod : {"job-r0-g0", "job-r1-g0"}) ranks.silence(pod);
+  ASSERT_TRUE(eventually([&] { return shows(reconcile::kOperatorCutOff, "job"); })) << status();
+  ASSERT_NO_FATAL_FAILURE(delete_by_force("job"));
+
+  create_job({{"mode", "Off"}}, json::object(), {{"label", "pool"}}, "later");
+  ASSERT_TRUE(runs(ranks, "later")) << status("later");
+  ranks.silence("later-r1-g0");
+  EXPECT_TRUE(eventually([&] { return shows(reconcile::kSidecarSilent, "later"); })) << status("later");
+  EXPECT_FALSE(shows(reconcile::kOperatorCutOff, "later"));
 }
 
 }  // namespace

@@ -23,10 +23,15 @@ class Follower {
         advisor_(advisor),
         observer_(parts.shell, parts.job),
         reports_(advisor) {}
+  ~Follower() { lose_sight(); }
+  Follower(const Follower&) = delete;
+  Follower& operator=(const Follower&) = delete;
 
   Observed observe(const crds::BspJob& job, Sidecars& sidecars);
   // For what the next observations are to show: supersteps, and who hears a sidecar that does not answer.
   void ask(const Observed& o, Sidecars& sidecars);
+  // Of a job that isn't observed for now, or never again: it tells no other job how many sidecars answer this operator.
+  void lose_sight() { sidecar_thread_.note_hearing(job_ref_.uid, {}); }
   [[nodiscard]] Duration until_next_reports() const { return reports_.until_next(); }
 
  private:

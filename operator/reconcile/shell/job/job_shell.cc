@@ -42,12 +42,20 @@ Duration JobShell::reconcile() {
 Duration JobShell::stall(const Error& error) {
   stored_.release();
   advisor_.forget();
+  follower_.lose_sight();
   return stall_.begin(error);
+}
+
+// Of a job that is gone or invalid.
+Duration JobShell::let_go() {
+  follower_.lose_sight();
+  preparation_.close_links();
+  return kQuiet;
 }
 
 Duration JobShell::reconcile_until_stored() {
   const crds::BspJob* job = stored_.read();
-  if (!job) return kQuiet;
+  if (!job) return let_go();
   const auto prepared = preparation_.prepare(*job);
   if (!prepared) return kIdle;
   parts_.calls->set_lane(job->status.phase == crds::JobPhase::kMigrating ? kube::Lane::kUrgent : kube::Lane::kOrdinary);
@@ -57,7 +65,7 @@ Duration JobShell::reconcile_until_stored() {
   // is done already, has fewer changes than kMostChanges, which only keeps a kernel that never rests from holding a worker.
   for (int changes = 0; changes < kMostChanges; ++changes) {
     job = stored_.read();
-    if (!job) return kQuiet;
+    if (!job) return let_go();
     const Observed o = follower_.observe(*job, prepared->sidecars);
     follower_.ask(o, prepared->sidecars);
     const Advice advice = advisor_.advance(o);

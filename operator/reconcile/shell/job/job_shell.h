@@ -27,6 +27,7 @@ class JobShell {
 
  private:
   Duration reconcile_until_stored();
+  Duration let_go();
   Duration stall(const Error& error);
   [[nodiscard]] Duration until_next(const Observed& o, const Work& work) const;
 
