@@ -245,5 +245,24 @@ TEST_F(WritesTest, AJobThatIsGoneSaysNothingOfTheOperatorsNetwork) {
   EXPECT_FALSE(shows(reconcile::kOperatorCutOff, "later"));
 }
 
+// Else nobody could drain the node any more.
+TEST_F(WritesTest, ABudgetThatCouldNotBeDeletedIsDeletedLater) {
+  FakeRanks ranks(*client_, {});
+  start({.name_space = "", .network = ""});
+  const std::string budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
+  create_job({{"mode", "Off"}}, {{"drainTimeoutSeconds", 1}}, {{"label", "pool"}, {"names", {"slow"}}});
+  ASSERT_TRUE(runs(ranks)) << status();
+  ASSERT_TRUE(server_.wait_for_requests("POST " + budgets, 1));
+  server_.inject({.match = "DELETE " + budgets,
+                  .times = 1,
+                  .status = 403,
+                  .body = R"({"kind": "Status", "message": "a webhook says no", "reason": "Forbidden"})"});
+  json node = client_->get({kNode, "", "slow-1"}).value();
+  node["spec"]["unschedulable"] = true;
+  ASSERT_TRUE(client_->update(node));
+  ASSERT_TRUE(server_.wait_for_requests("DELETE " + budgets, 1));
+  EXPECT_TRUE(eventually([&] { return client_->list(kDisruptionBudget, "default").value().empty(); }));
+}
+
 }  // namespace
 }  // namespace bsp::controller

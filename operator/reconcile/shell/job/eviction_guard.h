@@ -1,8 +1,8 @@
 // The PodDisruptionBudget that lets no pod of a job be evicted, so that its rank can move away instead.
 #pragma once
 
-#include <chrono>
 #include <memory>
+#include <mutex>
 #include <optional>
 
 #include "operator/reconcile/shell/job/job_parts.h"
@@ -17,16 +17,22 @@ class EvictionGuard {
         job_ref_(parts.job),
         calls_(parts.calls) {}
 
-  // Creates the budget or deletes it; creates it again now and then, since it may have been deleted.
+  // Creates the budget or deletes it, again if that failed; creates it again now and then, since it may have been deleted.
   void keep(const crds::BspJob& job, bool on);
 
  private:
+  struct State {  // the call writes it, and may outlive the job
+    std::mutex mutex;
+    std::optional<bool> on;  // nullopt: not written by this operator yet
+    SteadyTime again{};
+  };
+  static void write(kube::Client& client, const JobRef& job, const nlohmann::json& budget, bool on, State& state);
+
   kube::Client& client_;
   const bool evictions_;  // there are any: in a cluster
   const JobRef job_ref_;
   const std::shared_ptr<JobCalls> calls_;
-  std::optional<bool> on_;  // nullopt: not written by this operator yet
-  std::chrono::steady_clock::time_point again_{};
+  const std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
 }  // namespace bsp::reconcile
