@@ -150,6 +150,26 @@ TEST_F(SlowWebhookTest, AWaveGoesOnWhileTheTargetsOfManyNamespacesHang) {
     EXPECT_EQ(one->asked(wire::kArmGate), 0u) << "no rank stops for a target that is not there";
 }
 
+// A new leader, too, leaves the job's NetworkPolicy alone until its wave is over.
+TEST_F(SlowWebhookTest, AWaveGoesOnUnderANewLeaderWhileItsNetworkPolicyHangs) {
+  Options options = with_short_targets();
+  options.isolate_jobs = {{"app", "bsp-operator"}};
+  FakeRanks ranks(*client_, {.name_space = "b"});
+  {
+    const auto controller = Controller::start(options, config());
+    ASSERT_TRUE(controller);
+    ASSERT_NO_FATAL_FAILURE(begin_wave(ranks, "b"));
+  }
+  server_.inject({.match = "PUT /apis/networking.k8s.io/v1/namespaces/b/networkpolicies",
+                  .what = Fault::kStall,
+                  .times = 1'000'000,
+                  .after = 0});
+  const auto controller = Controller::start(options, config());
+  ASSERT_TRUE(controller);
+  const std::uint64_t before = ranks.asked(wire::kReceive);
+  EXPECT_TRUE(eventually([&] { return ranks.asked(wire::kReceive) >= before + 20; }, std::chrono::seconds(20)));
+}
+
 TEST_F(SlowWebhookTest, AJobStartsAndMovesWhileItsEventsHang) {
   const auto controller = Controller::start(with_short_targets(), config());
   ASSERT_TRUE(controller);

@@ -13,8 +13,8 @@ class NetworkIsolation {
   explicit NetworkIsolation(const JobParts& parts)
       : client_(parts.shell.client), from_all_but_(parts.shell.options.isolate_from_all_but), job_ref_(parts.job) {}
 
-  // Writes it before there are pods, and again now and then in case it was deleted or changed. An error only for a job
-  // that has no pods yet.
+  // Writes it before there are pods, and again now and then in case it was deleted or changed, but not during a wave. An
+  // error only for a job that has no pods yet.
   Result<void> keep(const crds::BspJob& job);
 
  private:
