@@ -73,6 +73,7 @@ Result<void> Epochs::prepare(wire::EpochPlan plan) {
     forget(plan.epoch);  // planned again before it was opened
   }
   BSP_CHECK_OK(add(std::move(plan)));
+  loop_.post([this] { forget_superseded(); });
   fault_point("epoch.prepared");
   return {};
 }
@@ -151,6 +152,19 @@ void Epochs::forget(std::uint64_t epoch) {
   drop_unused_peers();
 }
 
+// No epoch before the last prepared one is opened any more (open()). Each wave that is rolled back before its commit leaves
+// two: kept until some wave succeeds, those of a job that none moves would outgrow its sidecars.
+void Epochs::forget_superseded() {
+  std::vector<std::uint64_t> superseded;
+  for (const auto& [epoch, entry] : entries_)
+    if (!may_be_opened(epoch)) superseded.push_back(epoch);
+  for (const std::uint64_t epoch : superseded) forget(epoch);
+}
+
+bool Epochs::may_be_opened(std::uint64_t epoch) const {
+  return epoch <= opened_.value_or(0) || epoch == highest_prepared();
+}
+
 void Epochs::drop_unused_peers() {
   // Posted, because the call may come from a callback of one of them.
   loop_.post([this] { std::erase_if(peers_, [this](const auto& item) { return !is_member(item.first.first); }); });
@@ -201,7 +215,7 @@ net::LinkPeer& Epochs::peer(const std::string& pod, const std::string& address) 
 std::vector<wire::EpochPlan> Epochs::plans() const {
   std::vector<wire::EpochPlan> plans;
   for (const auto& [epoch, entry] : entries_)
-    if (!opened_ || epoch >= *opened_) plans.push_back(entry.plan);
+    if (epoch >= opened_.value_or(0) && may_be_opened(epoch)) plans.push_back(entry.plan);
   return plans;
 }
 
