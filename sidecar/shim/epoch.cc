@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <sstream>
 
 #include "base/core/realtime.h"
@@ -34,6 +35,41 @@ namespace {
 constexpr int kFirstEpochSeconds = 600;  // where the operator sets no limit (kEnvFirstEpoch)
 
 MPI_Session session = nullptr;
+
+// MPI reads its settings whenever a session opens, but the program may have changed or cleared its environment since MPI_Init: while this
+// exists, what was set then is set.
+class EnvironmentOfStart {
+ public:
+  static void note() {
+    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry)
+      if (const char* equals = std::strchr(*entry, '='))
+        at_start_.emplace_back(std::string(*entry, static_cast<std::size_t>(equals - *entry)), equals + 1);
+  }
+
+  EnvironmentOfStart() {
+    for (const auto& [name, value] : at_start_) {
+      const char* now = std::getenv(name.c_str());
+      if (now != nullptr && value == now) continue;
+      changed_.emplace_back(name, now != nullptr ? std::optional<std::string>(now) : std::nullopt);
+      setenv(name.c_str(), value.c_str(), 1);
+    }
+  }
+  ~EnvironmentOfStart() {
+    for (const auto& [name, value] : changed_) {
+      if (value)
+        setenv(name.c_str(), value->c_str(), 1);
+      else
+        unsetenv(name.c_str());
+    }
+  }
+  EnvironmentOfStart(const EnvironmentOfStart&) = delete;
+  EnvironmentOfStart& operator=(const EnvironmentOfStart&) = delete;
+
+ private:
+  static std::vector<std::pair<std::string, std::string>> at_start_;
+  std::vector<std::pair<std::string, std::optional<std::string>>> changed_;
+};
+std::vector<std::pair<std::string, std::string>> EnvironmentOfStart::at_start_;
 
 void set_default(const char* name, const char* value) { setenv(name, value, 0); }
 
@@ -102,8 +138,12 @@ void init_session() {
 }  // namespace
 
 std::string in_run_dir(std::string_view path) {
-  const char* dir = std::getenv(names::kEnvRunDir.data());
-  std::string result(dir != nullptr && *dir != '\0' ? std::string_view(dir) : names::kRunDir);
+  // Asked for once, as the program may clear its environment; and kept to the end, as it may call MPI_Finalize when it exits.
+  static const std::string& run_dir = *[] {
+    const char* dir = std::getenv(names::kEnvRunDir.data());
+    return new std::string(dir != nullptr && *dir != '\0' ? std::string_view(dir) : names::kRunDir);
+  }();
+  std::string result = run_dir;
   return result.append(path.substr(names::kRunDir.size()));
 }
 
@@ -170,6 +210,7 @@ void open_first_epoch(int thread_level) {
   state.thread_level = thread_level;
   state.multiple = thread_level == MPI_THREAD_MULTIPLE;
   set_mpi_defaults();
+  EnvironmentOfStart::note();
   const char* limit = std::getenv(names::kEnvFirstEpoch.data());
   const int seconds = limit != nullptr ? std::atoi(limit) : kFirstEpochSeconds;
   const std::uint64_t deadline = realtime_ns() + static_cast<std::uint64_t>(seconds) * 1000000000u;
@@ -190,6 +231,7 @@ void open_epoch(const EpochDescriptor& descriptor) {
   map_ring();
   BSP_RING_STORE(state.ring->state, static_cast<std::uint32_t>(BSP_RANK_OPENING));
   BSP_RING_STORE(state.ring->epoch, descriptor.epoch);
+  const EnvironmentOfStart settings;
   for (const auto& [key, value] : descriptor.pmix) setenv(key.c_str(), value.c_str(), 1);
 
   const InMpi in_mpi;
