@@ -311,6 +311,9 @@ void wrap(MPI_Op* handle);
 void wrap(MPI_Errhandler* handle);
 void wrap(MPI_Info* handle);
 
+// The program has named a type. MPI forgets those of predefined types when its session ends.
+void note_name(MPI_Datatype type, const char* name);
+
 // Each MPI_GROUP_EMPTY that a call returns is a reference that the program frees; MPI forgets it when its session ends.
 int free_predefined(MPI_Group* handle);
 void forget_empty_groups();  // the session ends

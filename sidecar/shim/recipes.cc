@@ -1,6 +1,8 @@
 #include "sidecar/shim/recipes.h"
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 #include <utility>
 
 #include "sidecar/shim/error_codes.h"
@@ -49,6 +51,16 @@ InfoRecipe replaced_by(InfoRecipe given, MPI_Info now) {
 
 namespace {
 
+// What MPI's next session would begin anew.
+InfoRecipe info_env;                                            // of MPI_INFO_ENV: as the program was started
+std::map<MPI_Datatype, std::string> names_of_predefined_types;  // that the program has set
+std::mutex names_lock;
+
+void restore_info_env() {
+  for (const auto& [key, value] : read_info(pre.info_env)) real.Info_delete(pre.info_env, key.c_str());
+  for (const auto& [key, value] : info_env) real.Info_set(pre.info_env, key.c_str(), value.c_str());
+}
+
 void make_group(Group& group) {
   MPI_Group world_group = nullptr;
   MPI_Group made = nullptr;
@@ -62,7 +74,14 @@ void make_group(Group& group) {
 
 }  // namespace
 
+void note_name(MPI_Datatype type, const char* name) {
+  if (is_ours(type)) return;
+  const std::lock_guard guard(names_lock);
+  names_of_predefined_types[type] = name;
+}
+
 void save_objects() {
+  info_env = read_info(pre.info_env);
   for (Comm* comm : {&world, &self}) {
     comm->recipe = std::make_unique<CommRecipe>();
     read_comm(*comm, *comm->recipe);
@@ -105,6 +124,8 @@ void restore_infos() {
 
 void restore_objects() {
   repeat_error_codes();
+  restore_info_env();
+  for (const auto& [type, name] : names_of_predefined_types) real.Type_set_name(type, name.c_str());
   for (Errhandler* handler : errhandlers.live()) must(make_real(*handler), "recreating an error handler");
   restore_infos();
   for (Op* op : ops.live()) must(make_real(*op), "recreating an operation");

@@ -67,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"shim_windows", 5, 4}, Case{"shim_exhausted", 7, 3}, Case{"shim_local_calls", 2, 6},
                     Case{"shim_out_of_step", 3, 12}, Case{"shim_threads_out_of_step", 3, 6},
                     Case{"shim_late_errors", 3, 4}, Case{"shim_repeated", 3, 5}, Case{"shim_generalised", 2, 4},
-                    Case{"shim_nothing", 2, 4}, Case{"shim_empty_groups", 2, 4}),
+                    Case{"shim_nothing", 2, 4}, Case{"shim_empty_groups", 2, 4}, Case{"shim_surroundings", 2, 6}),
     [](const auto& tested) { return std::string(tested.param.program + 5) + std::to_string(tested.param.ranks); });
 
 // Threads that never pause, in every call that MPI answers from internal state: 2,400 rounds here, hours with
