@@ -3,11 +3,15 @@
 #include <csignal>
 #include <cstring>
 #include <format>
+#include <string_view>
 
 #include "operator/reconcile/kernel/silence.h"
 
 namespace bsp::reconcile {
 namespace {
+
+// How bsp-init explains an end that it brought about: its sidecar asked for it, or the memory limit was reached.
+constexpr std::string_view kKilledBecause = "killed by SIGKILL: ";
 
 std::string signal_name(int signal) {
   const char* name = sigabbrev_np(signal);
@@ -28,11 +32,10 @@ std::optional<Failure> end_of(std::uint32_t rank, const std::string& pod, const 
   if (reported && !status->exit_message.empty() && !initialized && (code != 0 || signal != 0))
     return Failure{rank, pod, "CannotRun", std::format("rank {}: {}", rank, status->exit_message), true};
   if (signal != 0) {
-    // bsp-init reports why it was asked to kill it.
-    constexpr std::string_view kKilled = "killed by SIGKILL: ";
-    if (reported && status->exit_message.starts_with(kKilled))
+    if (reported && status->exit_message.starts_with(kKilledBecause))
       return Failure{rank, pod, "RankKilled",
-                     std::format("rank {} was ended: {}", rank, status->exit_message.substr(kKilled.size())), false};
+                     std::format("rank {} was ended: {}", rank, status->exit_message.substr(kKilledBecause.size())),
+                     false};
     const char* hint = facts.reason == "OOMKilled" ? " (out of memory: raise the memory limit of its container)"
                        : signal == SIGKILL         ? " (killed from outside, or out of memory)"
                                                    : "";
@@ -53,7 +56,7 @@ std::optional<Failure> end_of(std::uint32_t rank, const std::string& pod, const 
 // The program ended as its sidecar says, and was not just killed by the node that ended its pod.
 bool ended_by_itself(const wire::RankStatus& status) {
   const bool killed = status.exit_signal == SIGKILL || status.exit_signal == SIGTERM;
-  return status.phase == wire::RankPhase::kExited && (!killed || !status.exit_message.empty());
+  return status.phase == wire::RankPhase::kExited && (!killed || status.exit_message.starts_with(kKilledBecause));
 }
 
 // Every rank has returned from MPI_Finalize, or exited with 0: the job's results are complete.

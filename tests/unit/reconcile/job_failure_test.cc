@@ -224,6 +224,36 @@ TEST(JobLife, TheFirstRankToFailIsTheCause) {
   EXPECT_EQ(failure->pod, "job-r2-g0");
 }
 
+// The node kills it with its pod, of which bsp-init knows nothing.
+TEST(JobLife, WhyTheNodeEndedAPodCountsUnlessItsProgramEndedByItself) {
+  struct {
+    int code, signal;
+    const char* message;
+    const char* reason;
+  } const ends[] = {{-1, SIGKILL, "killed by SIGKILL", "PodLost"},
+                    {-1, SIGTERM, "killed by SIGTERM", "PodLost"},
+                    {-1, SIGKILL, "killed by SIGKILL: it ran out of memory", "RankKilled"},
+                    {-1, SIGSEGV, "killed by SIGSEGV", "RankKilled"},
+                    {3, 0, "", "RankExited"}};
+  for (const auto& end : ends) {
+    World w;
+    ASSERT_TRUE(w.run_until(JobPhase::kRunning));
+    Observed o = w.observe();
+    PodFacts& pod = o.pods.at("job-r1-g0");
+    pod.app_ended = pod.pod_ended = true;
+    pod.app_exit_code = end.signal ? 128 + end.signal : end.code;
+    pod.reason = "Evicted";
+    wire::RankStatus& status = *o.sidecars.at("job-r1-g0").status;
+    status.phase = wire::RankPhase::kExited;
+    status.exit_code = end.code;
+    status.exit_signal = end.signal;
+    status.exit_message = end.message;
+    const auto failure = find_failure(o, w.job_limits);
+    ASSERT_TRUE(failure);
+    EXPECT_EQ(failure->reason, end.reason) << end.code << " " << end.message;
+  }
+}
+
 TEST(JobLife, AProgramThatNeverCallsMpiInitIsNoMpiProgram) {
   for (const bool sidecar_tells : {true, false}) {
     World w;
