@@ -153,8 +153,8 @@ bool Machine::settle_gate() {
         commit_gate();
         for_each_member([&](const wire::Member& member, const PodView& pod) {
           const std::uint64_t p = wave_.gate.superstep;
-          const bool cancelled = pod.done.contains({ActionKind::kCancelGate, p});
-          if (!cancelled && pod.done.contains({ActionKind::kCommitGate, p})) act(Action::cancel_gate(member.pod, p));
+          const bool cancelled = pod.has_done(ActionKind::kCancelGate, p);
+          if (!cancelled && pod.has_done(ActionKind::kCommitGate, p)) act(Action::cancel_gate(member.pod, p));
           dropped &= cancelled && pod.status && pod.status->gate_superstep == 0 &&
                      pod.status->phase != wire::RankPhase::kStopped && pod.status->phase != wire::RankPhase::kClosing;
         });

@@ -12,7 +12,7 @@ using wire::TransferPhase;
 void Machine::commit_gate() {
   for_each_member([&](const wire::Member& member, const PodView& pod) {
     const bool stopped = pod.status && pod.status->phase == RankPhase::kStopped;
-    if (stopped || pod.done.contains({ActionKind::kCommitGate, wave_.gate.superstep})) return;
+    if (stopped || pod.has_done(ActionKind::kCommitGate, wave_.gate.superstep)) return;
     // The verdict names the ranks that move, so a rank's checkpoint begins before we hear that it has stopped.
     // Source and copy stay stopped until an epoch names one of them.
     const auto move = std::ranges::find(wave_.moves, member.rank, &Move::rank);
@@ -27,7 +27,7 @@ bool Machine::cancel_gate() {
   bool all = true;
   for_each_member([&](const wire::Member& member, const PodView& pod) {
     const bool over = pod.status && pod.status->phase == RankPhase::kExited;
-    if (over || pod.done.contains({ActionKind::kCancelGate, wave_.gate.superstep})) return;
+    if (over || pod.has_done(ActionKind::kCancelGate, wave_.gate.superstep)) return;
     act(Action::cancel_gate(member.pod, wave_.gate.superstep));
     all = false;
   });

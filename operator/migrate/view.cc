@@ -17,8 +17,7 @@ void note_status(SidecarView& sidecar, wire::RankStatus status, SteadyTime now) 
 
 bool note_answer(SidecarView& sidecar, const Action& action, const Result<nlohmann::json>& answer) {
   if (answer) {
-    std::erase_if(sidecar.done, [&](const auto& verb) { return verb.first == action.kind; });
-    sidecar.done.insert({action.kind, action.number});
+    sidecar.done[action.kind] = action.number;
     if (action.kind == ActionKind::kArmGate)
       sidecar.armed =
           ArmAnswer{action.number, count_at<std::uint64_t>(*answer, "completed"), flag_at(*answer, "late", false)};

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 
 #include "base/core/clock.h"
@@ -31,11 +30,14 @@ struct SidecarView {
   std::uint64_t completed = 0;             // newest superstep known, from statuses and reports
   SteadyTime completed_at{};               // when that was reported; SteadyTime{}: not known
   std::optional<ArmAnswer> armed;          // its answer to armGate of the wave's current gate
-  // Verbs answered with ok, with their number: of each kind the last, since a wave has one gate at a time, and what a sidecar
-  // reports must not make this grow.
-  std::set<std::pair<ActionKind, std::uint64_t>> done;
+  // The number of the last verb of each kind that was answered with ok: a wave has one gate at a time.
+  std::map<ActionKind, std::uint64_t> done;
   std::string refused;  // "send: …": the last final error answered to a verb of this wave
 
+  [[nodiscard]] bool has_done(ActionKind kind, std::uint64_t number) const {
+    const auto last = done.find(kind);
+    return last != done.end() && last->second == number;
+  }
   [[nodiscard]] bool answers() const { return status && unreachable_since == SteadyTime{}; }
 };
 

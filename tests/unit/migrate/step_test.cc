@@ -15,6 +15,7 @@ using testing::Each;
 using testing::ElementsAre;
 using testing::Field;
 using testing::Ne;
+using testing::Pair;
 using wire::RankPhase;
 using wire::TransferPhase;
 
@@ -250,7 +251,7 @@ TEST_F(Steps, AGateOfUnknownPaceIsCloseByUntilOneWasLate) {
   view.pods["a"].armed = ArmAnswer{3, 40, true};
   EXPECT_EQ(step().wave.gate.state, GateState::kCancelling);
   wave.gate.state = GateState::kCancelling;
-  for (const char* pod : {"a", "c"}) view.pods[pod].done.insert({ActionKind::kCancelGate, 3});
+  for (const char* pod : {"a", "c"}) view.pods[pod].done[ActionKind::kCancelGate] = 3;
   EXPECT_EQ(step().wave.gate, (Gate{GateState::kArmed, 40 + 2 + 16, 2})) << "taken back and set again in one write";
 }
 
@@ -260,8 +261,7 @@ TEST(SidecarViewTest, WhatASidecarReportsMakesItNoLarger) {
   for (std::uint64_t superstep = 1; superstep <= 1000; ++superstep)
     for (const Action& action : {Action::commit_gate("a", superstep), Action::cancel_gate("a", superstep)})
       EXPECT_TRUE(note_answer(sidecar, action, nlohmann::json::object()));
-  EXPECT_THAT(sidecar.done, ElementsAre(std::pair(ActionKind::kCommitGate, std::uint64_t{1000}),
-                                        std::pair(ActionKind::kCancelGate, std::uint64_t{1000})));
+  EXPECT_THAT(sidecar.done, ElementsAre(Pair(ActionKind::kCommitGate, 1000), Pair(ActionKind::kCancelGate, 1000)));
 }
 
 // --- Limits count from this leader's first contact ---------------------------------------------------------

@@ -50,6 +50,20 @@ json a_status(std::uint64_t version, TransferPhase phase) {
 
 std::uint64_t asked_from(const net::Request& request) { return count_at<std::uint64_t>(request.fields, "version"); }
 
+// A sidecar of which nothing changes, and that answers every verb with ok: `heard` so many.
+ScriptedSidecar::Answer obedient(std::atomic<std::uint64_t>& heard) {
+  return [&heard](ScriptedSidecar& self, const net::Request& request, net::Reply reply) {
+    if (request.verb == wire::kWatch && asked_from(request) != 0) {
+      self.watch = std::move(reply);
+    } else if (request.verb == wire::kWatch || request.verb == wire::kStatus) {
+      reply.ok(a_status(1, TransferPhase::kIdle));
+    } else {
+      ++heard;
+      reply.ok();
+    }
+  };
+}
+
 // The facts once they say `what`.
 SidecarFacts facts_with(const Sidecars& sidecars, const std::function<bool(const SidecarFacts&)>& what) {
   for (;;) {
@@ -101,24 +115,14 @@ TEST(LateAnswers, ASidecarWhoseClockWentBackIsHeard) {
 // One that reports gates which nobody has armed is asked to cancel each of them, and no wave may begin for months.
 TEST(Verbs, ThatWereAnsweredLongAgoAreForgottenWithoutAWave) {
   std::atomic<std::uint64_t> heard = 0;
-  ScriptedSidecar theirs([&](ScriptedSidecar& self, const net::Request& request, net::Reply reply) {
-    if (request.verb == wire::kWatch && asked_from(request) != 0) {
-      self.watch = std::move(reply);  // nothing changes
-    } else if (request.verb == wire::kWatch || request.verb == wire::kStatus) {
-      reply.ok(a_status(1, TransferPhase::kIdle));
-    } else {
-      heard = count_at<std::uint64_t>(request.fields, "superstep");
-      reply.ok();
-    }
-  });
+  ScriptedSidecar theirs(obedient(heard));
   SidecarThread thread("");
   Sidecars sidecars(thread, {.tls = theirs.operators(), .changed = {}});
   sidecars.track(theirs.pods());
   facts_with(sidecars, [](const SidecarFacts& facts) { return facts.status.has_value(); });
   for (std::uint64_t gate = 1; gate <= 10; ++gate) {
     sidecars.call(migrate::Action::cancel_gate(kPod, gate));
-    facts_with(sidecars,
-               [&](const SidecarFacts& f) { return f.done.contains({migrate::ActionKind::kCancelGate, gate}); });
+    facts_with(sidecars, [&](const SidecarFacts& f) { return f.has_done(migrate::ActionKind::kCancelGate, gate); });
     ::poll(nullptr, 0, 40);
   }
   EXPECT_EQ(heard, 10u);
@@ -127,17 +131,8 @@ TEST(Verbs, ThatWereAnsweredLongAgoAreForgottenWithoutAWave) {
 
 // A job has thousands of waves, each with verbs of its own.
 TEST(Verbs, OfEarlierWavesAreForgotten) {
-  std::atomic<int> heard = 0;
-  ScriptedSidecar theirs([&](ScriptedSidecar& self, const net::Request& request, net::Reply reply) {
-    if (request.verb == wire::kWatch && asked_from(request) != 0) {
-      self.watch = std::move(reply);  // nothing changes
-    } else if (request.verb == wire::kWatch || request.verb == wire::kStatus) {
-      reply.ok(a_status(1, TransferPhase::kIdle));
-    } else {
-      ++heard;
-      reply.ok();
-    }
-  });
+  std::atomic<std::uint64_t> heard = 0;
+  ScriptedSidecar theirs(obedient(heard));
   SidecarThread thread("");
   Sidecars sidecars(thread, {.tls = theirs.operators(), .changed = {}});
   sidecars.track(theirs.pods());
@@ -148,7 +143,7 @@ TEST(Verbs, OfEarlierWavesAreForgotten) {
     sidecars.call(migrate::Action::arm_gate(kPod, wave));
     facts_with(sidecars, [&](const SidecarFacts& facts) { return facts.armed && facts.armed->superstep == wave; });
   }
-  EXPECT_EQ(heard, static_cast<int>(kWaves));
+  EXPECT_EQ(heard, kWaves);
   EXPECT_LE(sidecars.remembered_verbs(), 2u) << "of the last wave, or under way when it began";
 }
 

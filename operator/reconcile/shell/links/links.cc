@@ -190,9 +190,9 @@ void Sidecars::send(const std::shared_ptr<Node>& node, const migrate::Action& ac
     const Node::Sent& one = verb.second;
     return !one.under_way && now >= one.at + kRepeatAfter;
   });
-  Node::Sent& sent = node->sent[{action.kind, action.number}];
-  if (sent.under_way || now < sent.at + kRepeatAfter) return;
-  sent.under_way = true;
+  const auto [sent, is_due] = node->sent.try_emplace({action.kind, action.number});
+  if (!is_due) return;
+  sent->second.under_way = true;
   if (!action.plan) return send_now(node, action);
   plans_->begin([this, action, weak = std::weak_ptr(node)] {
     const auto self = weak.lock();
