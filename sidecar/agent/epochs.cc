@@ -73,7 +73,7 @@ Result<void> Epochs::prepare(wire::EpochPlan plan) {
     forget(plan.epoch);  // planned again before it was opened
   }
   BSP_CHECK_OK(add(std::move(plan)));
-  loop_.post([this] { forget_superseded(); });
+  loop_.post([this] { forget_past(); });
   fault_point("epoch.prepared");
   return {};
 }
@@ -120,9 +120,7 @@ Result<bool> Epochs::open(std::uint64_t epoch, uid_t uid, gid_t gid) {
   opened_ = epoch;
   // The program has closed its last epoch, so no collective of an older one is pending. Deregistering takes PMIx a
   // while, and the program needn't wait for it.
-  loop_.post([this] {
-    while (!entries_.empty() && entries_.begin()->first < *opened_) forget(entries_.begin()->first);
-  });
+  loop_.post([this] { forget_past(); });
   fault_point("epoch.opened");
   return true;
 }
@@ -154,16 +152,14 @@ void Epochs::forget(std::uint64_t epoch) {
 
 // No epoch before the last prepared one is opened any more (open()). Each wave that is rolled back before its commit leaves
 // two: kept until some wave succeeds, those of a job that none moves would outgrow its sidecars.
-void Epochs::forget_superseded() {
-  std::vector<std::uint64_t> superseded;
+void Epochs::forget_past() {
+  std::vector<std::uint64_t> past;
   for (const auto& [epoch, entry] : entries_)
-    if (!may_be_opened(epoch)) superseded.push_back(epoch);
-  for (const std::uint64_t epoch : superseded) forget(epoch);
+    if (is_past(epoch)) past.push_back(epoch);
+  for (const std::uint64_t epoch : past) forget(epoch);
 }
 
-bool Epochs::may_be_opened(std::uint64_t epoch) const {
-  return epoch <= opened_.value_or(0) || epoch == highest_prepared();
-}
+bool Epochs::is_past(std::uint64_t epoch) const { return epoch != opened_ && epoch != highest_prepared(); }
 
 void Epochs::drop_unused_peers() {
   // Posted, because the call may come from a callback of one of them.
@@ -215,7 +211,7 @@ net::LinkPeer& Epochs::peer(const std::string& pod, const std::string& address) 
 std::vector<wire::EpochPlan> Epochs::plans() const {
   std::vector<wire::EpochPlan> plans;
   for (const auto& [epoch, entry] : entries_)
-    if (epoch >= opened_.value_or(0) && may_be_opened(epoch)) plans.push_back(entry.plan);
+    if (!is_past(epoch)) plans.push_back(entry.plan);
   return plans;
 }
 

@@ -66,8 +66,8 @@ class Epochs {
   Result<void> write_descriptor(const wire::EpochPlan& plan, const std::vector<std::string>& pmix);
   Result<void> add(wire::EpochPlan plan);
   void forget(std::uint64_t epoch);
-  void forget_superseded();
-  [[nodiscard]] bool may_be_opened(std::uint64_t epoch) const;  // or is, or was
+  void forget_past();
+  [[nodiscard]] bool is_past(std::uint64_t epoch) const;  // is not open and will not be opened
   void drop_unused_peers();
 
   net::Loop& loop_;
