@@ -15,8 +15,7 @@ void EvictionGuard::keep(const crds::BspJob& job, bool on) {
   if (!evictions_) return;
   {
     const std::lock_guard lock(state_->mutex);
-    const bool is_due = std::chrono::steady_clock::now() >= state_->again;
-    if (state_->on ? on == *state_->on && (!on || !is_due) : !is_due) return;
+    if (state_->on == on && std::chrono::steady_clock::now() < state_->again) return;
   }
   if (!on && job.status.phase == crds::JobPhase::kPending) return;  // there is none yet, or it may stay
   calls_->once("protect the pods", [&client = client_, job = job_ref_, on, state = state_,
@@ -34,8 +33,9 @@ void EvictionGuard::write(kube::Client& client, const JobRef& job, const nlohman
   if (!is_so)
     log_warning("keeping a job's PodDisruptionBudget failed", {{"job", job.key()}, {"error", done.error().message}});
   const std::lock_guard lock(state.mutex);
-  state.on = is_so ? std::optional(on) : std::nullopt;
-  state.again = std::chrono::steady_clock::now() + (is_so ? SteadyTime::duration(kProtectAgain) : kProtectRetry);
+  const auto now = std::chrono::steady_clock::now();
+  state.on = on;
+  state.again = !is_so ? now + kProtectRetry : on ? now + kProtectAgain : SteadyTime::max();
 }
 
 }  // namespace bsp::reconcile

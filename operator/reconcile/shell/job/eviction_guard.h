@@ -23,8 +23,8 @@ class EvictionGuard {
  private:
   struct State {  // the call writes it, and may outlive the job
     std::mutex mutex;
-    std::optional<bool> on;  // nullopt: not written by this operator yet
-    SteadyTime again{};
+    std::optional<bool> on;  // as it was last written, or could not be; nullopt: not by this operator yet
+    SteadyTime again{};      // when to write that again
   };
   static void write(kube::Client& client, const JobRef& job, const nlohmann::json& budget, bool on, State& state);
 
