@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <span>
 
 #include "operator/decide/partners.h"
@@ -35,7 +36,7 @@ constexpr double kBesidesMs = 1000;  // upper bound for a pause's unmeasured par
 }  // namespace
 
 void Estimate::add(double x) {
-  if (samples < kMostSamples) ++samples;
+  if (samples < std::numeric_limits<std::uint32_t>::max()) ++samples;
   value += std::max(1.0 / samples, Calibration::kWeight) * (x - value);
 }
 
@@ -44,7 +45,7 @@ Calibration Calibration::from_status(const std::vector<crds::CalibrationEntry>& 
   for (const auto& f : values) {
     using enum crds::CalibrationSource;
     if ((f.source == kAssumed || f.source == kCalibrated) && f.samples == 0) continue;
-    const Estimate estimate{f.value, std::clamp(f.samples, 1u, Estimate::kMostSamples)};
+    const Estimate estimate{f.value, std::max(1u, f.samples)};
     if (f.name == "cpu") c.cpu_[f.set] = estimate;
     if (f.name == "bandwidth") c.bandwidth_[{f.set, f.to_set}] = estimate;
     if (f.name == "migrationFixed") c.fixed_[f.to_set] = estimate;

@@ -38,10 +38,8 @@
 namespace bsp::observe {
 
 struct Estimate {
-  // Not counted beyond: of supersteps of a millisecond, a job has more than a number can count within two months.
-  static constexpr std::uint32_t kMostSamples = 1'000'000'000;
   double value = 0;
-  std::uint32_t samples = 0;
+  std::uint32_t samples = 0;  // or more: in supersteps of a millisecond it is full within fifty days
   void add(double x);
 };
 
