@@ -51,7 +51,7 @@ InfoRecipe replaced_by(InfoRecipe given, MPI_Info now) {
 
 namespace {
 
-// What MPI's next session would begin anew.
+// What MPI's next session would reset.
 InfoRecipe info_env;                                            // of MPI_INFO_ENV: as the program was started
 std::map<MPI_Datatype, std::string> names_of_predefined_types;  // that the program has set
 std::mutex names_lock;

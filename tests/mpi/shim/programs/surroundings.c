@@ -1,5 +1,5 @@
-/* What MPI's next session finds changed, or begins anew, and the program must not notice: the environment that it has
- * cleared, MPI_INFO_ENV, the names of predefined datatypes. */
+/* What the program has changed and MPI's next session reads or resets: the environment that the program has cleared,
+ * MPI_INFO_ENV, the names of predefined datatypes. */
 #include "check.h"
 
 static void has_name(MPI_Datatype type, const char* wanted) {
