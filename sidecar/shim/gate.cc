@@ -134,7 +134,25 @@ Agreement agree(MPI_Comm comm, const std::string& blocker, bool drop) {
   return {Verdict::kClose, ""};
 }
 
+// SIGCONT continues the rank, and isn't meant for the program: its handler would run, or it would find the signal pending. The
+// kernel discards a signal whose action is to do nothing: on arrival, or where a thread blocks it, once the action is set.
+class ContinuedUnnoticed {
+ public:
+  ContinuedUnnoticed() { sigaction(SIGCONT, &nothing_, &of_program_); }
+  ~ContinuedUnnoticed() {
+    sigaction(SIGCONT, &nothing_, nullptr);
+    sigaction(SIGCONT, &of_program_, nullptr);
+  }
+  ContinuedUnnoticed(const ContinuedUnnoticed&) = delete;
+  ContinuedUnnoticed& operator=(const ContinuedUnnoticed&) = delete;
+
+ private:
+  struct sigaction nothing_{};  // SIG_DFL
+  struct sigaction of_program_{};
+};
+
 void stop_until_next_epoch(EpochDescriptor& next) {
+  const ContinuedUnnoticed guard;
   do raise(SIGSTOP);
   while (!read_descriptor(next) || next.epoch <= state.epoch);
 }

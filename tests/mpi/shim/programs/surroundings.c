@@ -1,5 +1,6 @@
 /* What the program has changed and MPI's next session reads or resets: the environment that the program has cleared,
- * MPI_INFO_ENV, the names of predefined datatypes. */
+ * MPI_INFO_ENV, the names of predefined datatypes. And the signal that continues the program after a stop, which it has a
+ * handler for and blocks now and then. */
 #include "check.h"
 
 static void has_name(MPI_Datatype type, const char* wanted) {
@@ -15,6 +16,9 @@ static void read_working_directory(char* text, int length) {
   MPI_Info_get_string(MPI_INFO_ENV, "wdir", &length, text, &found);
 }
 
+static volatile sig_atomic_t continued = 0;
+static void on_continue(int number) { continued += number == SIGCONT; }
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   const int n = supersteps(argc, argv);
@@ -23,6 +27,12 @@ int main(int argc, char** argv) {
   CHECK(chdir("/") == 0);
   clearenv();
   setenv("OWN", "value", 1);
+
+  struct sigaction counting = {.sa_handler = on_continue, .sa_flags = SA_RESTART}, found;
+  sigset_t of_continue;
+  sigemptyset(&of_continue);
+  sigaddset(&of_continue, SIGCONT);
+  sigaction(SIGCONT, &counting, NULL);
 
   MPI_Type_set_name(MPI_INT, "number");
   MPI_Type_set_name(MPI_DOUBLE_INT, "place");
@@ -33,8 +43,14 @@ int main(int argc, char** argv) {
     read_working_directory(now, sizeof now);
     CHECK(strcmp(now, before) == 0);
     CHECK(getenv("PATH") == NULL && strcmp(getenv("OWN"), "value") == 0);
+    sigprocmask(s % 4 < 2 ? SIG_BLOCK : SIG_UNBLOCK, &of_continue, NULL);
     edge();
+    CHECK(continued == 0);
+    CHECK(sigaction(SIGCONT, NULL, &found) == 0 && found.sa_handler == on_continue && found.sa_flags & SA_RESTART);
   }
+  sigprocmask(SIG_UNBLOCK, &of_continue, NULL);
+  kill(getpid(), SIGCONT);
+  CHECK(continued == 1);
   MPI_Finalize();
   printf("ok surroundings\n");
   return 0;
