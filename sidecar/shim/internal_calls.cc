@@ -4,11 +4,8 @@
 #include <elf.h>
 #include <link.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstdint>
-#include <cstring>
+#include <cstddef>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -16,7 +13,7 @@
 #include <unordered_set>
 
 #include "sidecar/shim/file_components.h"
-#include "sidecar/shim/message.h"
+#include "sidecar/shim/loaded_library.h"
 #include "sidecar/shim/real.h"
 
 namespace bsp::shim {
@@ -76,75 +73,15 @@ const Targets& targets() {
   return made;
 }
 
-// The sections of a loaded library that name the functions it calls.
-struct Library {
-  ElfW(Addr) base = 0;
-  const ElfW(Sym) * symbols = nullptr;
-  const char* names = nullptr;
-  const ElfW(Rela) * calls = nullptr;
-  std::size_t calls_bytes = 0;
-  const ElfW(Rela) * data = nullptr;
-  std::size_t data_bytes = 0;
-  ElfW(Addr) relro = 0;  // read-only since the library was loaded
-  ElfW(Addr) relro_end = 0;
-};
-
-Library describe(const dl_phdr_info& info) {
-  Library library;
-  library.base = info.dlpi_addr;
-  const ElfW(Dyn)* dynamic = nullptr;
-  for (int i = 0; i < info.dlpi_phnum; ++i) {
-    const ElfW(Phdr)& part = info.dlpi_phdr[i];
-    if (part.p_type == PT_DYNAMIC) dynamic = reinterpret_cast<const ElfW(Dyn)*>(info.dlpi_addr + part.p_vaddr);
-    if (part.p_type == PT_GNU_RELRO) {
-      library.relro = info.dlpi_addr + part.p_vaddr;
-      library.relro_end = library.relro + part.p_memsz;
-    }
-  }
-  if (dynamic == nullptr) return library;
-  // glibc has already added the load address, musl has not
-  const auto at = [&](ElfW(Addr) address) {
-    return reinterpret_cast<const void*>(address < library.base ? library.base + address : address);
-  };
-  for (; dynamic->d_tag != DT_NULL; ++dynamic) {
-    switch (dynamic->d_tag) {
-      case DT_SYMTAB:
-        library.symbols = static_cast<const ElfW(Sym)*>(at(dynamic->d_un.d_ptr));
-        break;
-      case DT_STRTAB:
-        library.names = static_cast<const char*>(at(dynamic->d_un.d_ptr));
-        break;
-      case DT_JMPREL:
-        library.calls = static_cast<const ElfW(Rela)*>(at(dynamic->d_un.d_ptr));
-        break;
-      case DT_PLTRELSZ:
-        library.calls_bytes = dynamic->d_un.d_val;
-        break;
-      case DT_RELA:
-        library.data = static_cast<const ElfW(Rela)*>(at(dynamic->d_un.d_ptr));
-        break;
-      case DT_RELASZ:
-        library.data_bytes = dynamic->d_un.d_val;
-        break;
-      default:
-        break;
-    }
-  }
-  return library;
+void point(const LoadedLibrary& library, ElfW(Addr) slot, void* target) {
+  const auto store = [&] { __atomic_store_n(reinterpret_cast<void**>(slot), target, __ATOMIC_RELAXED); };
+  if (slot >= library.read_only && slot < library.read_only_end)
+    while_writable(slot, slot + sizeof target, PROT_READ, store);
+  else
+    store();
 }
 
-void point(const Library& library, ElfW(Addr) slot, void* target) {
-  auto* const place = reinterpret_cast<void**>(slot);
-  const auto page = static_cast<ElfW(Addr)>(sysconf(_SC_PAGESIZE));
-  const bool read_only = slot >= library.relro && slot < (library.relro_end & ~(page - 1));
-  auto* const start = reinterpret_cast<void*>(slot & ~(page - 1));
-  if (read_only && mprotect(start, page, PROT_READ | PROT_WRITE) != 0)
-    die("can't rebind the MPI library's internal calls: mprotect: %s", std::strerror(errno));
-  __atomic_store_n(place, target, __ATOMIC_RELAXED);
-  if (read_only) mprotect(start, page, PROT_READ);
-}
-
-void bind(const Library& library, const ElfW(Rela) * relocations, std::size_t bytes) {
+void bind(const LoadedLibrary& library, const ElfW(Rela) * relocations, std::size_t bytes) {
   for (std::size_t i = 0; i < bytes / sizeof *relocations; ++i) {
     const ElfW(Rela)& relocation = relocations[i];
     const unsigned type = ELF64_R_TYPE(relocation.r_info);
@@ -172,7 +109,7 @@ int bind_library(dl_phdr_info* info, std::size_t, void* opaque) {
   bound.unloaded = info->dlpi_subs;
   if (info->dlpi_name == nullptr || !is_of_open_mpi(info->dlpi_name)) return 0;
   if (!bound.at.insert(info->dlpi_addr).second) return 0;
-  const Library library = describe(*info);
+  const LoadedLibrary library = describe(*info);
   if (library.symbols == nullptr || library.names == nullptr) return 0;
   bind(library, library.calls, library.calls_bytes);
   bind(library, library.data, library.data_bytes);
@@ -192,6 +129,7 @@ void bind_internal_calls() {
   static std::mutex lock;
   static Bound bound;
   std::lock_guard guard(lock);
+  targets();  // before the loader is locked: it is asked for them
   dl_iterate_phdr(bind_library, &bound);
 }
 

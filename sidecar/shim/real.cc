@@ -5,10 +5,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 
 #include "sidecar/shim/internal_calls.h"
 #include "sidecar/shim/message.h"
 #include "sidecar/shim/state.h"
+#include "sidecar/shim/symbol_table.h"
 
 namespace bsp::shim {
 
@@ -60,6 +62,7 @@ void find_predefined() {
 }  // namespace
 
 void* find_real(const char* symbol) {
+  if (void* found = redirected(symbol)) return found;
   if (mpi_library != nullptr)
     if (void* found = dlsym(mpi_library, symbol)) return found;
   return dlsym(RTLD_NEXT, symbol);
@@ -71,8 +74,9 @@ void* find_in_mpi(const char* symbol) {
   return mpi_library != nullptr ? dlsym(mpi_library, symbol) : nullptr;
 }
 
-bool load_real() {
-  if (state.loaded) return true;
+namespace {
+
+bool look_for_mpi() {
   // Searched by name too, in case it was loaded without RTLD_GLOBAL (by a Python module, for example).
   mpi_library = dlopen("libmpi.so.40", RTLD_LAZY | RTLD_NOLOAD);
   if (find_real("PMPI_Init") == nullptr) return false;
@@ -85,8 +89,24 @@ bool load_real() {
 #undef BSP_FIND
   if (find_in_mpi("ompi_mpi_comm_world") != nullptr) find_predefined();
   bind_internal_calls();
-  state.loaded = true;
+  redirect_symbols();
   return true;
+}
+
+}  // namespace
+
+bool load_real(Lookup lookup) {
+  if (state.loaded) return true;
+  static std::recursive_mutex lock;
+  static bool looking = false;  // this very thread: dlsym leads here again
+  std::unique_lock guard(lock, std::try_to_lock);
+  if (!guard && lookup == Lookup::kUnlessBusy) return false;
+  if (!guard) guard.lock();
+  if (state.loaded || looking) return state.loaded;
+  looking = true;
+  state.loaded = look_for_mpi();
+  looking = false;
+  return state.loaded;
 }
 
 void must(int rc, const char* what) {

@@ -39,8 +39,11 @@ struct Predefined {
 extern RealFunctions real;
 extern Predefined pre;
 
-// Finds libmpi among the loaded libraries and fills in `real` and `pre`. False if it isn't loaded.
-bool load_real();
+enum class Lookup { kWait, kUnlessBusy };
+
+// Finds libmpi among the loaded libraries and fills in `real` and `pre`. False if it isn't loaded, or, if asked so, if
+// another thread looks for it.
+bool load_real(Lookup lookup = Lookup::kWait);
 
 // A symbol of libmpi or of a library below it, other than PMPI_*; nullptr if there is none.
 void* find_in_mpi(const char* symbol);

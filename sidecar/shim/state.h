@@ -1,6 +1,7 @@
 // Process-wide state that every part of the shim reads.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "sidecar/ring/ring.h"
@@ -8,7 +9,7 @@
 namespace bsp::shim {
 
 struct State {
-  bool loaded = false;  // load_real() has succeeded
+  std::atomic<bool> loaded = false;  // load_real() has succeeded
   bool epochs = false;  // started by bsp-init: MPI runs in epochs; otherwise plain MPI, handles still virtual
   bool initialized = false;
   bool finalized = false;

@@ -69,10 +69,18 @@ target_link_libraries(shim_other_mpi PRIVATE shim_other_mpi_library)
 # A tool that a user preloads beside the shim.
 add_library(shim_tool SHARED shim/tool/tool.c)
 target_link_libraries(shim_tool PRIVATE MPI::MPI_C)
-list(APPEND shim_program_targets shim_mpif shim_other_mpi shim_tool)
+# Programs that open MPI with dlopen, one of them linked with it, and what they open beside it.
+add_executable(shim_opened shim/opened/opened.c)
+target_include_directories(shim_opened SYSTEM PRIVATE ${MPI_C_INCLUDE_DIRS})
+add_executable(shim_linked shim/opened/opened.c)
+target_link_options(shim_linked PRIVATE -Wl,--no-as-needed)
+target_link_libraries(shim_linked PRIVATE MPI::MPI_C)
+add_library(shim_plugin MODULE shim/opened/plugin.c)
+target_link_libraries(shim_plugin PRIVATE MPI::MPI_C)
+list(APPEND shim_program_targets shim_mpif shim_other_mpi shim_tool shim_opened shim_linked shim_plugin)
 
 bsp_test(shim_test SOURCES shim/shim_test.cc shim/endings_test.cc shim/files_test.cc shim/first_messages_test.cc
-                  shim/timers_test.cc shim/job.cc epochs/cluster.cc ../integration/relay/fake_init.cc
+                  shim/opened_test.cc shim/timers_test.cc shim/job.cc epochs/cluster.cc ../integration/relay/fake_init.cc
          DEPS bsp_net bsp_wire bsp_init_control LABELS mpi)
 add_dependencies(shim_test bsp-sidecar bspmpi bspmpi_tsan lattice_boltzmann ${shim_program_targets})
 
