@@ -52,11 +52,31 @@ void op_trampoline(void* in, void* inout, int* length, MPI_Datatype* type) {
   in_fortran<FortranOperation>(function)(in, inout, length, &number);
 }
 
+// While an error handler of the program runs. It may leave by longjmp or an exception; then the call has ended, so it counts
+// as ended while the handler runs. Not where threads call MPI at the same time: a gate mustn't close under a handler.
+class Handling {
+ public:
+  Handling() : depth_(state.multiple ? 0 : std::exchange(thread_state.depth, 0)) {
+    if (depth_ != 0) measure.leave_mpi();
+  }
+  ~Handling() {
+    if (depth_ == 0) return;
+    measure.enter_mpi();
+    thread_state.depth = depth_;
+  }
+  Handling(const Handling&) = delete;
+  Handling& operator=(const Handling&) = delete;
+
+ private:
+  const int depth_;
+};
+
 // `function` is the program's, whatever kind of object it was declared for.
 template <class Handle>
 void handle_error(Handle object, int* code, MPI_Comm_errhandler_function* function, bool fortran) {
   using InC = void(Handle*, int*, ...);
   Handle translated = virtual_of(object);
+  const Handling ended;
   const InProgram guard;
   if (!fortran) return reinterpret_cast<InC*>(reinterpret_cast<void*>(function))(&translated, code);
   MPI_Fint number = fortran_number_of(translated);

@@ -330,9 +330,21 @@ void report_open(std::uint64_t started_ns, std::uint64_t started_cpu_ns) {
 }
 
 // --- Threads -------------------------------------------------------------------------------------------
+namespace {
+
+// A thread may end without returning from an MPI call: its error handler may leave by longjmp or an exception.
+struct EndOfThread {
+  ~EndOfThread() {
+    if (thread_state.depth != 0) leave_threaded();
+  }
+};
+
+}  // namespace
+
 // Store then load on both sides: either the closing thread sees the other thread inside, or the other thread sees
 // that the epoch is closing and waits outside.
 void enter_threaded() {
+  static thread_local const EndOfThread end_of_thread;
   for (;;) {
     inside.fetch_add(1);
     if (!closing.load()) return;
