@@ -150,7 +150,9 @@ TEST_F(SlowWebhookTest, AWaveGoesOnWhileTheTargetsOfManyNamespacesHang) {
     EXPECT_EQ(one->asked(wire::kArmGate), 0u) << "no rank stops for a target that is not there";
 }
 
-// A new leader, too, leaves the job's NetworkPolicy alone until its wave is over.
+constexpr const char* kPolicies = "PUT /apis/networking.k8s.io/v1/namespaces/b/networkpolicies";
+
+// A new leader writes every job's NetworkPolicy again, also in a wave.
 TEST_F(SlowWebhookTest, AWaveGoesOnUnderANewLeaderWhileItsNetworkPolicyHangs) {
   Options options = with_short_targets();
   options.isolate_jobs = {{"app", "bsp-operator"}};
@@ -160,14 +162,33 @@ TEST_F(SlowWebhookTest, AWaveGoesOnUnderANewLeaderWhileItsNetworkPolicyHangs) {
     ASSERT_TRUE(controller);
     ASSERT_NO_FATAL_FAILURE(begin_wave(ranks, "b"));
   }
-  server_.inject({.match = "PUT /apis/networking.k8s.io/v1/namespaces/b/networkpolicies",
-                  .what = Fault::kStall,
-                  .times = 1'000'000,
-                  .after = 0});
+  server_.inject({.match = kPolicies, .what = Fault::kStall, .times = 1'000'000, .after = 0});
   const auto controller = Controller::start(options, config());
   ASSERT_TRUE(controller);
   const std::uint64_t before = ranks.asked(wire::kReceive);
   EXPECT_TRUE(eventually([&] { return ranks.asked(wire::kReceive) >= before + 20; }, std::chrono::seconds(20)));
+}
+
+TEST_F(SlowWebhookTest, AMoveBeginsUnderANewLeaderWhileTheJobsNetworkPolicyHangs) {
+  Options options = with_short_targets();
+  options.isolate_jobs = {{"app", "bsp-operator"}};
+  FakeRanks ranks(*client_, {.name_space = "b"});
+  {
+    const auto controller = Controller::start(options, config());
+    ASSERT_TRUE(controller);
+    ASSERT_NO_FATAL_FAILURE(run_job(ranks, "b"));
+  }
+  server_.inject({.match = kPolicies, .what = Fault::kStall, .times = 1'000'000, .after = 0});
+  const auto controller = Controller::start(options, config());
+  ASSERT_TRUE(controller);
+  EXPECT_TRUE(server_.wait_for_requests(kPolicies, 1));
+  ASSERT_NO_FATAL_FAILURE(ask_for_move("b"));
+  EXPECT_TRUE(eventually(
+      [&] {
+        ranks.bring_up(node_of);
+        return ranks.asked(wire::kReceive) >= 20;
+      },
+      std::chrono::seconds(20)));
 }
 
 TEST_F(SlowWebhookTest, AJobStartsAndMovesWhileItsEventsHang) {
