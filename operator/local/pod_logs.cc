@@ -20,23 +20,29 @@ std::optional<LogEntry> parse_log_line(std::string_view line) {
   return LogEntry{line.substr(0, a), stream == "stderr", tag == 'F', text};
 }
 
-std::string log_text(std::string_view content) {
-  std::string out;
+void LogText::add(std::string_view content) {
   while (!content.empty()) {
     const std::size_t end = std::min(content.find('\n'), content.size());
     if (const auto entry = parse_log_line(content.substr(0, end))) {
-      out += entry->text;
-      if (entry->complete) out += '\n';
+      std::string& begun = entry->is_stderr ? begun_stderr_ : begun_stdout_;
+      begun += entry->text;
+      if (entry->complete) {
+        lines_ += begun + '\n';
+        begun.clear();
+      }
     }
     content.remove_prefix(std::min(end + 1, content.size()));
   }
-  return out;
 }
+
+std::string LogText::text() const { return lines_ + begun_stderr_ + begun_stdout_; }
 
 std::string log_tail(const std::string& path, std::size_t lines, std::size_t bytes) {
   const auto content = read_file(path);
   if (!content) return "";
-  std::string text = log_text(*content);
+  LogText log;
+  log.add(*content);
+  std::string text = log.text();
   while (text.ends_with('\n')) text.pop_back();
   std::size_t begin = text.size();
   for (std::size_t i = 0; i < lines && begin > 0; ++i) {

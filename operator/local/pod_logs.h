@@ -22,8 +22,20 @@ struct LogEntry {
 // nullopt if the line has another format.
 std::optional<LogEntry> parse_log_line(std::string_view line);
 
-// The text of a log file, with partial entries joined into lines.
-std::string log_text(std::string_view file_content);
+// The text of a pod's log file, or of a rank's in the order of its pods, with partial entries joined into lines. A
+// line that standard output has begun isn't broken by one on standard error, such as bsp-init's about a source whose
+// rank has moved within the line.
+class LogText {
+ public:
+  void add(std::string_view file_content);
+  // Lines, then what each stream has begun: only that may change when more is added.
+  [[nodiscard]] std::string text() const;
+
+ private:
+  std::string lines_;
+  std::string begun_stdout_;
+  std::string begun_stderr_;
+};
 // The last `lines` lines (at most `bytes`), for messages. Empty if there is no log.
 std::string log_tail(const std::string& path, std::size_t lines, std::size_t bytes);
 

@@ -159,7 +159,8 @@ Result<int> logs(std::span<const std::string> words) {
     BSP_CHECK_OK(screens::check_rank(job, *rank));
     // Before the log is read, because it grows until then.
     BSP_TRY(const bool complete, has_all_output(*store, job, *rank, now()));
-    const std::string output = rank_output(store->directory() + "/logs", job, *rank);
+    std::string output = rank_output(store->directory() + "/logs", job, *rank);
+    if (follows && !complete) output.resize(output.rfind('\n') + 1);  // a line only once it has ended (LogText)
     if (output.size() > shown) put(output.substr(shown));
     shown = std::max(shown, output.size());
     if (!follows || complete) return 0;

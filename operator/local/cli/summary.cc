@@ -70,14 +70,14 @@ json summary_of(const crds::BspJob& job, const std::vector<crds::RankMigration>&
 }
 
 std::string rank_output(const std::string& log_dir, const crds::BspJob& job, std::uint32_t rank) {
-  std::string out;
-  if (rank >= job.status.ranks.size()) return out;
+  LogText out;
+  if (rank >= job.status.ranks.size()) return out.text();
   for (std::uint32_t g = 0; g < job.status.ranks[rank].generation; ++g) {
     const auto content = read_file(
         std::format("{}/{}/{}.log", log_dir, reconcile::pod_name(job.metadata.name, rank, g), names::kAppContainer));
-    if (content) out += log_text(*content);
+    if (content) out.add(*content);
   }
-  return out;
+  return out.text();
 }
 
 Result<bool> has_all_output(Store& store, const crds::BspJob& job, std::uint32_t rank, Time now) {
