@@ -114,6 +114,9 @@ std::vector<std::uint8_t> held_back_by_limit(const Observed& o) {
 
 namespace {
 
+// Such as PETSc's on its own communicator, where mpi4py or DOLFIN has started MPI.
+constexpr std::string_view kWithThreads = "with MPI_THREAD_MULTIPLE only calls on MPI_COMM_WORLD itself count";
+
 // `called`: the blocking collective of all ranks that rank `behind`, the furthest behind, has called most; "" if none.
 std::string why_no_edge(const crds::SuperstepSpec& spec, const std::optional<crds::SuperstepEdge>& found,
                         std::uint64_t behind, const std::string& called) {
@@ -122,8 +125,8 @@ std::string why_no_edge(const crds::SuperstepSpec& spec, const std::optional<crd
     return called.empty()
                ? std::format(
                      "supersteps end at a blocking collective of all ranks that recurs, and rank {} has called none; "
-                     "ranks of a program without one stay where they are",
-                     behind)
+                     "ranks of a program without one stay where they are ({})",
+                     behind, kWithThreads)
                : std::format(
                      "supersteps end at a blocking collective of all ranks that recurs, and none has yet; rank {} "
                      "calls {} most often, and spec.superstep.call of a new job can name it",
@@ -131,8 +134,8 @@ std::string why_no_edge(const crds::SuperstepSpec& spec, const std::optional<crd
   const std::string& call = is_auto ? found->call : spec.call;
   const std::uint64_t stride = is_auto ? found->stride : spec.stride;
   const std::string hint =
-      called.empty() ? std::format("rank {} has called no blocking collective of all ranks", behind)
-      : is_auto      ? "another one is chosen when it recurs"
+      called.empty() ? std::format("rank {} has called no blocking collective of all ranks ({})", behind, kWithThreads)
+      : is_auto      ? std::format("another one is chosen when it recurs ({})", kWithThreads)
       : called != call
           ? std::format("rank {} calls {} most often, and spec.superstep.call of a new job can name it", behind, called)
       : stride > 1 ? "with a smaller spec.superstep.stride they end more often"

@@ -266,6 +266,8 @@ TEST(Status, AProgramWithoutSuperstepsIsWarnedOfOnceWithItsCalls) {
   EXPECT_EQ(condition(late)->status, crds::ConditionStatus::kTrue);
   EXPECT_THAT(condition(late)->message, HasSubstr("no superstep has ended for 201 s"));
   EXPECT_THAT(condition(late)->message, HasSubstr("rank 0 has called none; ranks of a program without one stay"));
+  EXPECT_THAT(condition(late)->message,
+              HasSubstr("with MPI_THREAD_MULTIPLE only calls on MPI_COMM_WORLD itself count"));
   EXPECT_TRUE(late.change());
   ASSERT_THAT(notices_of(late).events, SizeIs(1));
   EXPECT_EQ(notices_of(late).events[0].type, "Warning");
