@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """debian_programs.py IMAGE [NAME…]: MPI programs of Debian, unmodified, once without a move and once with their ranks moved again and
 again; what both runs print must be equal to the last digit, except times. IMAGE has the packages of images/programs.packages; inputs
-are in programs/inputs. On the host, and on request only: the image takes 3.4 GB and a program some minutes.
+are in programs/inputs. On the host, and on request only: the image takes 3.9 GB and a program some minutes.
 
 Prints a line for each program; exits with 1 if one failed."""
 import argparse
@@ -113,6 +113,9 @@ PROGRAMS = {
                                r"^ *(Time|Performance|Core t|\(ns/day|Date|Host|Process ID)",
                                r"Command line|Working dir|Log file opened"]),
     "h5py": Program(["python3", "field.py"]),
+    "icofoam": Program(["sh", "run.sh"], masked=[r"ExecutionTime|^(Build|Arch|Exec|Date|Time|Host|PID|Case) *:|^\"?\S+\.\d+\"$"]),
+    "liggghts": Program(["liggghts", "-in", "in.pack", "-log", "none"], masked=[r"Setting up run|Loop time|[Tt]ime|%"]),
+    "meep": Program(["python3", "ring.py"], masked=[r"Meep progress|[Ee]lapsed|time for|on time step|s left|s/step"]),
     "neuron": Program(["nrniv", "-mpi", "ring.hoc"], results=["spikes"]),
 }
 
