@@ -18,12 +18,12 @@ with open("/data/state", "ab"):
     pass
 file = MPI.File.Open(world, "/data/state", MPI.MODE_RDWR | MPI.MODE_CREATE)
 file.Set_view(8 * rows * rank, MPI.DOUBLE)
-for step in range(600):
+for step in range(3000):
     mine = own @ x
     world.Allgather(mine, x)
     norm = numpy.sqrt(world.allreduce(float(mine @ mine)))
     x /= norm
-    if step % 50 == 0:
+    if step % 250 == 0:
         partner = numpy.empty(rows)
         cart.Sendrecv(mine, after, recvbuf=partner, source=before)
         window.Fence()
