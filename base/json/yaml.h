@@ -1,4 +1,5 @@
-// YAML to JSON, with the line of each field, and back. Scalars follow YAML 1.2's core schema.
+// YAML to JSON, with the line of each field, and back. Scalars follow YAML 1.2's core schema, except that 0400 is octal: kubectl
+// reads it so, and in a manifest it is the mode of a file.
 //
 // A field's path is written as in the error messages of crds/: "spec.sets.names[1]".
 // The path of the document itself is "".

@@ -45,6 +45,15 @@ TEST(Convert, WithoutANumberEverySlotIsARank) {
   EXPECT_TRUE(converted->notes.empty());
 }
 
+// kubectl reads 0400 as octal, and a volume's mode must stay what it was.
+TEST(Convert, ModesStayOctal) {
+  std::string manifest = job("[mpirun, ./a]");
+  manifest += "          volumes:\n          - {name: keys, secret: {secretName: k, defaultMode: 0400}}\n";
+  const auto converted = convert(manifest, "a.yaml");
+  ASSERT_TRUE(converted) << converted.error().message;
+  EXPECT_THAT(converted->yaml, HasSubstr("defaultMode: 256"));
+}
+
 TEST(Convert, WrongInputNamesLineFieldAndRemedy) {
   for (const auto& [manifest, message] : std::vector<std::pair<std::string, std::string>>{
            {"kind: [", "a.yaml:1: "},
