@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <format>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -82,8 +83,8 @@ class MpiJob {
 
   Result<void> check_kind() const {
     const std::string version = at("apiVersion") != nullptr ? text_of(*at("apiVersion")) : "";
-    if (version != "kubeflow.org/v2beta1" && version != "kubeflow.org/v1")
-      return wrong("apiVersion", std::format("is \"{}\": must be kubeflow.org/v2beta1 or kubeflow.org/v1", version));
+    if (version != "kubeflow.org/v2beta1" && version != "kubeflow.org/v1" && version != "kubeflow.org/v1alpha2")
+      return wrong("apiVersion", std::format("is \"{}\": must be kubeflow.org/v2beta1, v1 or v1alpha2", version));
     if (const json* spec = at("spec"); spec == nullptr || !spec->is_object()) return wrong("spec", "must be an object");
     // A list here, say, would lose the job its limits without a word.
     if (const json* policy = at("spec.runPolicy"); policy != nullptr && !policy->is_object())
@@ -154,6 +155,18 @@ class MpiJob {
     return name == "sh" || name == "bash" || name == "ash" || name == "dash";
   }
 
+  // The one after a shell's options, such as -euxo pipefail -c; end() if they don't say that it is a command line.
+  static std::vector<std::string>::const_iterator command_line(const std::vector<std::string>& words) {
+    bool is_line = false;
+    auto word = std::ranges::find_if_not(words, is_shell);
+    for (; word != words.end() && (word->starts_with('-') || word->starts_with('+')); ++word) {
+      if (word->starts_with("--")) continue;
+      is_line = is_line || (word->starts_with('-') && word->contains('c'));
+      if ((word->ends_with('o') || word->ends_with('O')) && word + 1 != words.end()) ++word;
+    }
+    return is_line ? word : words.end();
+  }
+
   // The launcher's words, and the field that they stand in, for messages.
   Result<std::vector<Word>> launcher_words(std::string& path) const {
     BSP_TRY(std::vector<std::string> words, words_of("command"));
@@ -168,12 +181,8 @@ class MpiJob {
       for (std::string& word : words) plain.push_back({.text = word, .source = word, .expanded = false});
       return plain;
     }
-    const auto line =
-        std::ranges::find_if(words, [](const std::string& w) { return !w.starts_with('-') && !is_shell(w); });
-    const bool option_c =
-        std::any_of(words.begin(), line, [](const std::string& w) { return w.starts_with('-') && w.ends_with('c'); });
-    if (line == words.end() || !option_c)
-      return wrong(path, "starts a shell without a command line (-c \"mpirun ...\")");
+    const auto line = command_line(words);
+    if (line == words.end()) return wrong(path, "starts a shell without a command line (-c \"mpirun ...\")");
     auto read = shell_words(*line);
     if (!read)
       return wrong(
@@ -221,9 +230,24 @@ class MpiJob {
     return words;
   }
 
-  // What mpirun passes on to the ranks: what -x names, and MPI's own parameters.
+  // Whether a word names the variable, as the container's $(NAME) or as a shell's $NAME or ${NAME}.
+  static bool names_variable(std::string_view text, const std::string& name) {
+    if (text.contains("$(" + name + ")") || text.contains("${" + name)) return true;
+    const std::string plain = "$" + name;
+    for (std::size_t at = text.find(plain); at != std::string_view::npos; at = text.find(plain, at + 1)) {
+      const std::size_t end = at + plain.size();
+      if (end == text.size() || (std::isalnum(static_cast<unsigned char>(text[end])) == 0 && text[end] != '_'))
+        return true;
+    }
+    return false;
+  }
+
+  // What mpirun passes on to the ranks: what -x names, and MPI's own parameters. What the launcher's pod or shell has put into
+  // the program's arguments, a rank's puts there.
   [[nodiscard]] bool is_passed_on(const std::string& name) const {
-    return name.starts_with("OMPI_MCA_") || std::ranges::contains(run_.exported, name);
+    return name.starts_with("OMPI_MCA_") || std::ranges::contains(run_.exported, name) ||
+           std::ranges::any_of(run_.program, [&](const Word& w) { return names_variable(w.source, name); }) ||
+           std::ranges::any_of(run_.environment, [&](const auto& v) { return names_variable(v.second, name); });
   }
 
   static void set(json& env, const std::string& name, json entry) {
@@ -251,12 +275,13 @@ class MpiJob {
     }
     for (const auto& [name, value] : before_mpirun_)
       if (is_passed_on(name)) set(env, name, {{"value", value}});
-    for (const auto& [name, value] : run_.environment) set(env, name, {{"value", value}});
+    for (const auto& [name, value] : run_.environment)  // NAME=$(NAME) is the launcher's own
+      if (value != "$(" + name + ")") set(env, name, {{"value", value}});
     if (!env.empty()) container["env"] = std::move(env);
   }
 
   Result<void> share_resources(json& container) {
-    BSP_TRY(const std::uint32_t slots, slots_per_worker());
+    BSP_TRY(const std::uint32_t slots, ranks_per_worker());
     const auto resources = container.find("resources");
     if (resources == container.end() || !resources->is_object()) return {};
     const std::string path = std::format("{}.spec.containers[{}].resources", template_path_, main_);
@@ -265,8 +290,14 @@ class MpiJob {
       if (list == resources->end() || !list->is_object()) continue;
       for (auto& [name, quantity] : list->items()) {
         const std::string field = std::format("{}.{}.{}", path, kind, name);
-        if (name.ends_with("/gpu")) note(field, "carried over, but a rank that uses a GPU can't move");
+        const bool is_device = name.contains('/');
+        if (is_device) note(field, "carried over, but a rank that uses a device such as a GPU can't move");
         if (slots == 1) continue;
+        if (const auto devices = whole_number<std::int64_t>(quantity); is_device && devices && *devices % slots != 0)
+          return wrong(field,
+                       std::format("is {} for {} ranks, each of which gets a pod: give a worker as many as it has "
+                                   "ranks, or none",
+                                   *devices, slots));
         auto share = divided(quantity, slots);
         if (!share) return wrong(field, share.error().message);
         quantity = *share;
@@ -308,11 +339,14 @@ class MpiJob {
                    std::format("is {}: must be a whole number that is at least 1 and less than 2^31", value->dump()));
     return static_cast<std::uint32_t>(*number);
   }
-  [[nodiscard]] Result<std::uint32_t> slots_per_worker() const { return positive("spec.slotsPerWorker", 1); }
+  [[nodiscard]] Result<std::uint32_t> ranks_per_worker() const {
+    if (run_.ranks_per_worker) return *run_.ranks_per_worker;
+    return positive("spec.slotsPerWorker", 1);
+  }
 
   Result<std::uint64_t> number_of_ranks() const {
     if (run_.ranks) return *run_.ranks;
-    BSP_TRY(const std::uint32_t slots, slots_per_worker());
+    BSP_TRY(const std::uint32_t slots, ranks_per_worker());
     BSP_TRY(const std::uint64_t workers, positive(std::format("{}.replicas", kWorker), 1));
     return slots * workers;  // mpirun's default: every slot
   }

@@ -8,7 +8,19 @@
 namespace bsp::convert {
 namespace {
 
-enum class Meaning { kRanks, kExport, kEnvironment, kParameter, kDirectory, kSeconds, kNothing, kPlacement, kTool };
+enum class Meaning {
+  kRanks,
+  kRanksPerWorker,
+  kMapping,
+  kExport,
+  kEnvironment,
+  kParameter,
+  kDirectory,
+  kSeconds,
+  kNothing,
+  kPlacement,
+  kTool
+};
 struct Option {
   std::string_view name;  // without dashes: mpirun takes one or two
   std::size_t values;
@@ -34,7 +46,7 @@ constexpr auto kOptions = std::to_array<Option>({
     {"bind-to", 1, Meaning::kNothing},
     {"bind-to-core", 0, Meaning::kNothing},
     {"bind-to-none", 0, Meaning::kNothing},
-    {"map-by", 1, Meaning::kNothing},
+    {"map-by", 1, Meaning::kMapping},
     {"rank-by", 1, Meaning::kNothing},
     {"report-bindings", 0, Meaning::kNothing},
     {"oversubscribe", 0, Meaning::kNothing},
@@ -57,9 +69,10 @@ constexpr auto kOptions = std::to_array<Option>({
     {"hostfile", 1, Meaning::kPlacement},
     {"machinefile", 1, Meaning::kPlacement},
     {"f", 1, Meaning::kPlacement},
-    {"N", 1, Meaning::kPlacement},
-    {"npernode", 1, Meaning::kPlacement},
-    {"ppn", 1, Meaning::kPlacement},
+    {"N", 1, Meaning::kRanksPerWorker},
+    {"perhost", 1, Meaning::kRanksPerWorker},
+    {"npernode", 1, Meaning::kRanksPerWorker},
+    {"ppn", 1, Meaning::kRanksPerWorker},
     {"prefix", 1, Meaning::kTool},
     {"path", 1, Meaning::kTool},
     {"output", 1, Meaning::kTool},
@@ -98,6 +111,16 @@ Result<void> apply(const Option& option, const std::string& written, std::span<c
       BSP_TRY(run.ranks, number(written, value(0)));
       break;
     }
+    case Meaning::kRanksPerWorker: {
+      BSP_TRY(run.ranks_per_worker, number(written, value(0)));
+      break;
+    }
+    case Meaning::kMapping: {  // ppr:4:node:pe=2, say
+      const std::string text = value(0);
+      if (!text.starts_with("ppr:") || !text.substr(4).contains(":node")) break;
+      BSP_TRY(run.ranks_per_worker, number(written, text.substr(4, text.find(':', 4) - 4)));
+      break;
+    }
     case Meaning::kExport: {
       const std::string text = value(0);
       if (const std::size_t equals = text.find('='); equals != std::string::npos)
@@ -106,9 +129,15 @@ Result<void> apply(const Option& option, const std::string& written, std::span<c
         run.exported.push_back(text);
       break;
     }
-    case Meaning::kEnvironment:
-      run.environment.emplace_back(value(0), value(1));
+    case Meaning::kEnvironment: {
+      const std::string text = value(0);
+      const std::size_t equals = text.find('=');  // MPICH takes NAME=VALUE too
+      if (values.size() == 2)
+        run.environment.emplace_back(text, value(1));
+      else
+        run.environment.emplace_back(text.substr(0, equals), text.substr(equals + 1));
       break;
+    }
     case Meaning::kParameter:
       if (belongs_to_mpirun(value(0)))
         drop("the operator starts and connects the ranks");
@@ -156,8 +185,12 @@ Result<MpiRun> read_mpirun(std::span<const Word> words) {
     std::vector<Word> values;
     if (name.size() < bare.size())
       values.push_back({.text = std::string(bare.substr(name.size() + 1)), .source = "", .expanded = false});
-    while (values.size() < option->values && ++at < words.size()) values.push_back(words[at]);
-    if (values.size() != option->values) return fail(ErrorCode::kInvalid, std::format("{} has no value", written));
+    const auto is_whole = [&] {
+      return values.size() == option->values ||
+             (option->means == Meaning::kEnvironment && values.size() == 1 && values[0].text.contains('='));
+    };
+    while (!is_whole() && ++at < words.size()) values.push_back(words[at]);
+    if (!is_whole()) return fail(ErrorCode::kInvalid, std::format("{} has no value", written));
     for (const Word& value : values)
       if (value.expanded && option->means != Meaning::kNothing)
         return fail(ErrorCode::kInvalid,

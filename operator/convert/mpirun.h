@@ -15,6 +15,7 @@ namespace bsp::convert {
 
 struct MpiRun {
   std::optional<std::uint32_t> ranks;
+  std::optional<std::uint32_t> ranks_per_worker;                 // -npernode N, --map-by ppr:N:node
   std::vector<std::string> exported;                             // -x NAME: from the launcher's environment
   std::vector<std::pair<std::string, std::string>> environment;  // -x NAME=VALUE, --mca PARAMETER VALUE
   std::string directory;                                         // --wdir

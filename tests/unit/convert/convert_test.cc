@@ -54,12 +54,77 @@ TEST(Convert, ModesStayOctal) {
   EXPECT_THAT(converted->yaml, HasSubstr("defaultMode: 256"));
 }
 
+TEST(Convert, RanksPerWorkerCountWhereNoNumberIsGiven) {
+  for (const std::string options : {"-npernode, '3'", "-N, '3'", "-ppn, '3'", "--map-by, 'ppr:3:node:pe=2'"}) {
+    const auto converted = convert(job("[mpirun, " + options + ", ./a]", "slotsPerWorker: 8"), "a.yaml");
+    ASSERT_TRUE(converted) << converted.error().message;
+    EXPECT_THAT(converted->yaml, HasSubstr("ranks: 6")) << options;
+  }
+  const auto converted = convert(job("[mpirun, -np, '5', --map-by, slot, ./a]", "slotsPerWorker: 8"), "a.yaml");
+  ASSERT_TRUE(converted) << converted.error().message;
+  EXPECT_THAT(converted->yaml, HasSubstr("ranks: 5"));
+}
+
+TEST(Convert, AShellMayHaveOptions) {
+  for (const std::string options : {"-cx", "-o, pipefail, -c", "-euxo, pipefail, -c", "--login, -c"}) {
+    const auto converted = convert(job("[/bin/bash, " + options + ", 'mpirun ./solve']"), "a.yaml");
+    ASSERT_TRUE(converted) << options << converted.error().message;
+    EXPECT_THAT(converted->yaml, HasSubstr("./solve")) << options;
+  }
+}
+
+TEST(Convert, VariablesThatTheArgumentsNameComeAlong) {
+  std::string manifest = job("[mpirun, -x, KEY=$(KEY), ./a, --steps=$(STEPS)]");
+  manifest.insert(manifest.find("    Worker:"),
+                  "            env:\n"
+                  "            - {name: STEPS, value: '7'}\n"
+                  "            - {name: KEY, valueFrom: {secretKeyRef: {name: s, key: k}}}\n"
+                  "            - {name: STEPSIZE, value: '8'}\n");
+  const auto converted = convert(manifest, "a.yaml");
+  ASSERT_TRUE(converted) << converted.error().message;
+  EXPECT_THAT(converted->yaml, HasSubstr("name: STEPS\n"));
+  EXPECT_THAT(converted->yaml, HasSubstr("secretKeyRef"));
+  EXPECT_THAT(converted->yaml, Not(HasSubstr("value: $(KEY)")));
+  EXPECT_THAT(converted->notes, testing::ElementsAre(HasSubstr("STEPSIZE is not carried over")));
+}
+
+TEST(Convert, ADeviceIsNotShared) {
+  std::string manifest = job("[mpirun, ./a]", "slotsPerWorker: 4");
+  const std::string worker = "{name: w, image: i}";
+  const auto with = [&](const std::string& devices) {
+    std::string changed = manifest;
+    return changed.replace(changed.find(worker), worker.size(),
+                           "{name: w, image: i, resources: {limits: {rdma/ib: " + devices + "}}}");
+  };
+  const auto divided = convert(with("8"), "a.yaml");
+  ASSERT_TRUE(divided) << divided.error().message;
+  EXPECT_THAT(divided->yaml, HasSubstr("rdma/ib: \"2\""));
+  EXPECT_THAT(divided->notes, testing::ElementsAre(HasSubstr("a device such as a GPU can't move")));
+  const auto shared = convert(with("1"), "a.yaml");
+  ASSERT_FALSE(shared);
+  EXPECT_THAT(shared.error().message, HasSubstr("limits.rdma/ib: is 1 for 4 ranks, each of which gets a pod"));
+}
+
+TEST(Convert, HydrasEnvironmentMayBeOneWord) {
+  const auto converted = convert(job("[mpiexec.hydra, -genv, A=1, -genv, B, '2', -n, '4', ./a]"), "a.yaml");
+  ASSERT_TRUE(converted) << converted.error().message;
+  EXPECT_THAT(converted->yaml, HasSubstr("ranks: 4"));
+  EXPECT_THAT(converted->yaml, HasSubstr("name: A"));
+  EXPECT_THAT(converted->yaml, HasSubstr("name: B"));
+}
+
+TEST(Convert, V1alpha2IsReadAsV1) {
+  std::string manifest = job("[mpirun, ./a]");
+  manifest.replace(manifest.find("v2beta1"), 7, "v1alpha2");
+  EXPECT_TRUE(convert(manifest, "a.yaml"));
+}
+
 TEST(Convert, WrongInputNamesLineFieldAndRemedy) {
   for (const auto& [manifest, message] : std::vector<std::pair<std::string, std::string>>{
            {"kind: [", "a.yaml:1: "},
            {"kind: Pod\n", "holds no MPIJob"},
-           {"apiVersion: kubeflow.org/v1alpha2\nkind: MPIJob\n",
-            "a.yaml:1: apiVersion: is \"kubeflow.org/v1alpha2\": must be kubeflow.org/v2beta1 or kubeflow.org/v1"},
+           {"apiVersion: kubeflow.org/v1alpha1\nkind: MPIJob\n",
+            "a.yaml:1: apiVersion: is \"kubeflow.org/v1alpha1\": must be kubeflow.org/v2beta1, v1 or v1alpha2"},
            {"apiVersion: kubeflow.org/v1\nkind: MPIJob\nspec:\n  mpiReplicaSpecs: {}\n",
             "a.yaml:4: spec.mpiReplicaSpecs.Launcher: is missing"},
            {"apiVersion: kubeflow.org/v1\nkind: MPIJob\nspec: 3\n", "a.yaml:3: spec: must be an object"},
@@ -143,7 +208,7 @@ spec:
             env: [{name: A, value: "2"}]
             securityContext: {runAsUser: 7}
             readinessProbe: {exec: {command: [x]}}
-            resources: {requests: {cpu: 3, memory: 4Gi}, limits: {nvidia.com/gpu: 1, cpu: "4"}}
+            resources: {requests: {cpu: 3, memory: 4Gi}, limits: {nvidia.com/gpu: 2, cpu: "4"}}
 )");
   ASSERT_TRUE(good);
   nlohmann::json job = good->at(0);
