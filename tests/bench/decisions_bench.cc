@@ -1,4 +1,4 @@
-// What decisions are worth over complete runs: random platforms in four rows, each heuristic in a closed loop
+// What decisions are worth over complete runs: random platforms in six rows, each heuristic in a closed loop
 // (closed_loop.h), compared with not moving, GreedyLB and RefineLB of Charm++, the lower bound and the exhaustive
 // optimum.
 //
