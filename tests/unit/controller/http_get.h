@@ -5,7 +5,9 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <cstdint>
 #include <format>
+#include <random>
 #include <string>
 
 #include "base/core/fd.h"
@@ -20,14 +22,19 @@ inline sockaddr_in loopback(int port) {
   return address;
 }
 
+// Below the ports that the kernel gives to those who name none: a test that stops a server and starts it again finds its port
+// still free. Another one at each call.
 inline int free_port() {
+  constexpr int kFirst = 20000, kLast = 32767;
+  static int next = kFirst + static_cast<int>(std::random_device()() % (kLast - kFirst));
   const Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address = loopback(0);
-  socklen_t size = sizeof address;
-  if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), size) != 0 ||
-      ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0)
-    return 0;
-  return ntohs(address.sin_port);
+  for (int tried = kFirst; tried <= kLast; ++tried) {
+    const int port = next;
+    next = port < kLast ? port + 1 : kFirst;
+    const sockaddr_in address = loopback(port);
+    if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return port;
+  }
+  return 0;
 }
 
 // Head and body as they come over a connected socket.
