@@ -183,8 +183,22 @@ def get_object(path, default=None):
         return default
 
 
+def is_ready(node):
+    """Also without its taints, so that pods can be scheduled to it again."""
+    conditions = node.get("status", {}).get("conditions", [])
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions) and not node["spec"].get("taints")
+
+
+def wait_for_nodes():
+    """Waits until every node that runs containers is Ready: ranks start elsewhere while one isn't, as after a fault of the test before."""
+    def real_nodes():
+        return [n for n in get_object("/api/v1/nodes", {}).get("items", []) if "node.kubernetes.io/instance-type" in n["metadata"]["labels"]]
+    wait_for("every node to be Ready", lambda: (nodes := real_nodes()) and all(map(is_ready, nodes)), 120,
+             detail=lambda: [n["metadata"]["name"] for n in real_nodes() if not is_ready(n)])
+
+
 class Namespace:
-    """A namespace with everything a job needs, and additional `labels`. It is deleted with all its contents."""
+    """A namespace with everything a job needs, and additional `labels`, once the nodes are ready. It is deleted with all its contents."""
 
     def __init__(self, name, level="privileged", labels=None):
         self.name = name
@@ -192,6 +206,7 @@ class Namespace:
 
     def __enter__(self):
         self.remove()
+        wait_for_nodes()
         self.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.name, "labels": self.labels}})
         wait_for(f"the default service account of {self.name}",
                  lambda: get_object(f"/api/v1/namespaces/{self.name}/serviceaccounts/default"), 60)

@@ -4,8 +4,8 @@ never be able to compute at the same time: the test watches this machine's proce
 (tests/audit). The migration must end, and the job must end with the sequential program's field, or Failed with a reason. A fault that
 strikes no rank (the operator, the control plane, a kubelet, the target) must not restart the job.
 
-Each case is a separate job. Rank 0 is moved by hand from slow to medium, whose only node, medium-1, holds nothing else of the job. A
-fault point (base/core/fault.h) delays a sidecar by 2.5 s in the middle of the phase; the fault happens then.
+Each case is a separate job, which starts when every node is Ready. Rank 0 is moved by hand from slow to medium, whose only node,
+medium-1, holds nothing else of the job. A fault point (base/core/fault.h) delays a sidecar by 2.5 s in the middle of the phase; the fault happens then.
 
 kubernetes_faults_test.py                    today's sixth of the cases (today.py), as long as there is time
 kubernetes_faults_test.py all                all cases, a minute each
@@ -19,7 +19,7 @@ import unittest
 
 import cluster_job
 import cluster_nodes
-from cluster_job import ClusterJob, Namespace, api, bsp_job, field_of, job_of, get_object, node_sh, sequential_field, wait_for
+from cluster_job import ClusterJob, Namespace, api, bsp_job, field_of, job_of, get_object, node_sh, sequential_field, wait_for, wait_for_nodes
 from local_job import PHASES, on_host
 from stamps import Stamps, stamping
 from today import PARTS, no_time_left, number_of_today, part_of
@@ -34,13 +34,6 @@ ROLLBACK = ("source", "epoch.prepare")
 AFTER_COMMIT = ("Resuming",)
 TARGET_HAS_ALL = ("Restoring", "Resuming")  # the source is no longer needed
 SHORT, LONG = stamping(600), stamping(5000)  # 15 to 30 s, and longer than the wait for a target
-
-
-def node_is_ready(name):
-    """Also without its taints, so that pods can be scheduled to it again."""
-    node = get_object(f"/api/v1/nodes/{name}", {})
-    conditions = node.get("status", {}).get("conditions", [])
-    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions) and not node["spec"].get("taints")
 
 
 # --- The faults. Each takes the case, causes the fault, and repairs what it must. ---------------------------------------------------------
@@ -61,7 +54,7 @@ def etcd_paused(_):
 
 def repair_node(verb, node):
     node_sh(verb, node)
-    wait_for(f"{node} to be Ready again", lambda: node_is_ready(node), 120)
+    wait_for_nodes()
 
 
 def node_killed(case):
@@ -199,7 +192,7 @@ class Case:
         """Runs the case and returns its outcome in one line."""
         if self.fault == "image-missing":
             image_everywhere_but_there()
-        wait_for(f"{TARGET} to be Ready", lambda: node_is_ready(TARGET), 120)
+        wait_for_nodes()
         self.job = ClusterJob(self.space, self.manifest())
         try:
             with self.stamps, cluster_nodes.Copies(self.name) as self.copies:
@@ -207,6 +200,7 @@ class Case:
                 ranks = self.job.status()["ranks"]
                 self.source, self.bystander = ranks[0]["pod"], ranks[1]["pod"]
                 self.node_of = [place["node"] for place in ranks]
+                self.test.assertNotIn(TARGET, self.node_of)
                 outcome = self.strike()
                 ended = self.job.ended(420)
                 self.assertEqual(self.stamps.findings(), [])
