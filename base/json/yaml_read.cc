@@ -356,8 +356,8 @@ json yaml_scalar(std::string_view text) {
     return negative ? -infinity : infinity;
   }
   std::uint64_t whole = 0;
-  if (number.size() > 1 && number.front() == '0' && number.find_first_not_of("01234567") == std::string_view::npos &&
-      parse_whole(number, 8, whole) && whole <= std::numeric_limits<std::int64_t>::max())
+  if (number.size() > 1 && number.front() == '0' && parse_whole(number, 8, whole) &&
+      whole <= std::numeric_limits<std::int64_t>::max())
     return negative ? json(-static_cast<std::int64_t>(whole)) : json(whole);
   if (all_digits(number)) {
     std::int64_t below = 0;
