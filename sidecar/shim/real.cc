@@ -59,23 +59,6 @@ void find_predefined() {
   find_object(pre.message_no_proc, "ompi_message_no_proc");
 }
 
-}  // namespace
-
-void* find_real(const char* symbol) {
-  if (void* found = redirected(symbol)) return found;
-  if (mpi_library != nullptr)
-    if (void* found = dlsym(mpi_library, symbol)) return found;
-  return dlsym(RTLD_NEXT, symbol);
-}
-
-// The search must include the executable: it may hold the copy of the data that all libraries use.
-void* find_in_mpi(const char* symbol) {
-  if (void* found = dlsym(RTLD_DEFAULT, symbol)) return found;
-  return mpi_library != nullptr ? dlsym(mpi_library, symbol) : nullptr;
-}
-
-namespace {
-
 bool look_for_mpi() {
   // Searched by name too, in case it was loaded without RTLD_GLOBAL (by a Python module, for example).
   mpi_library = dlopen("libmpi.so.40", RTLD_LAZY | RTLD_NOLOAD);
@@ -94,6 +77,19 @@ bool look_for_mpi() {
 }
 
 }  // namespace
+
+void* find_real(const char* symbol) {
+  if (void* found = redirected(symbol)) return found;
+  if (mpi_library != nullptr)
+    if (void* found = dlsym(mpi_library, symbol)) return found;
+  return dlsym(RTLD_NEXT, symbol);
+}
+
+// The search must include the executable: it may hold the copy of the data that all libraries use.
+void* find_in_mpi(const char* symbol) {
+  if (void* found = dlsym(RTLD_DEFAULT, symbol)) return found;
+  return mpi_library != nullptr ? dlsym(mpi_library, symbol) : nullptr;
+}
 
 bool load_real(Lookup lookup) {
   if (state.loaded) return true;
