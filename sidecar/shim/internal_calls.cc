@@ -92,8 +92,7 @@ void bind(const LoadedLibrary& library, const ElfW(Rela) * relocations, std::siz
   }
 }
 
-bool is_of_open_mpi(std::string_view path) {
-  const std::string_view name = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+bool is_of_open_mpi(std::string_view name) {
   return name.starts_with("libmpi.so") || name.starts_with("libopen-pal.so") || name.starts_with("libmca_") ||
          name.starts_with("mca_");
 }
@@ -107,7 +106,7 @@ int bind_library(dl_phdr_info* info, std::size_t, void* opaque) {
   Bound& bound = *static_cast<Bound*>(opaque);
   if (info->dlpi_subs != bound.unloaded) bound.at.clear();
   bound.unloaded = info->dlpi_subs;
-  if (info->dlpi_name == nullptr || !is_of_open_mpi(info->dlpi_name)) return 0;
+  if (!is_of_open_mpi(file_name(*info))) return 0;
   if (!bound.at.insert(info->dlpi_addr).second) return 0;
   const LoadedLibrary library = describe(*info);
   if (library.symbols == nullptr || library.names == nullptr) return 0;

@@ -46,6 +46,11 @@ int protection_at(const dl_phdr_info& info, const void* address) {
 
 }  // namespace
 
+std::string_view file_name(const dl_phdr_info& info) {
+  const std::string_view path = info.dlpi_name != nullptr ? info.dlpi_name : "";
+  return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+}
+
 LoadedLibrary describe(const dl_phdr_info& info) {
   LoadedLibrary library;
   library.base = info.dlpi_addr;

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <string_view>
 
 namespace bsp::shim {
 
@@ -22,6 +23,8 @@ struct LoadedLibrary {
   ElfW(Addr) read_only_end = 0;
 };
 
+// "libmpi.so.40", say; "" for the program itself.
+std::string_view file_name(const dl_phdr_info& info);
 // `symbols` and `names` are nullptr if the library has none.
 LoadedLibrary describe(const dl_phdr_info& info);
 

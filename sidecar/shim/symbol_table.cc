@@ -36,8 +36,7 @@ LoadedLibrary find_mpi() {
   LoadedLibrary mpi;
   dl_iterate_phdr(
       [](dl_phdr_info* info, std::size_t, void* found) {
-        const std::string_view path = info->dlpi_name != nullptr ? info->dlpi_name : "";
-        if (!path.substr(path.rfind('/') + 1).starts_with("libmpi.so")) return 0;  // npos + 1 is 0
+        if (!file_name(*info).starts_with("libmpi.so")) return 0;
         *static_cast<LoadedLibrary*>(found) = describe(*info);
         return 1;
       },
