@@ -84,7 +84,7 @@ void go_through_epochs(std::uint32_t ranks, const std::string& setting, std::vec
   ASSERT_TRUE(job.reach(3));
   for (int i = 0; i < 4; ++i) {
     ASSERT_TRUE(job.turn()) << job.stderr_of(0) << job.stderr_of(1);
-    ASSERT_TRUE(job.reach(job.status(0)["completed"].get<std::uint64_t>() + 2)) << job.stderr_of(0) << job.stderr_of(1);
+    ASSERT_TRUE(job.reach(job.completed() + 2)) << job.stderr_of(0) << job.stderr_of(1);
   }
   job.expect_ok();
   EXPECT_EQ(job.epoch(), 4u);
@@ -166,13 +166,13 @@ using UnusedLostPointer = LostPointer;
 TEST_P(UsedLostPointer, EndsTheRank) { expect_end(); }
 
 TEST_P(LaterLostPointer, EndsTheRankBeforeItIsUsed) {
-  ASSERT_TRUE(job_.reach(job_.status(0)["completed"].get<std::uint64_t>() + 3)) << job_.stderr_of(0);
+  ASSERT_TRUE(job_.reach(job_.completed() + 3)) << job_.stderr_of(0);
   job_.programs[0].signal(SIGUSR1);
   expect_end();
 }
 
 TEST_P(UnusedLostPointer, IsNoLoss) {
-  ASSERT_TRUE(job_.reach(job_.status(0)["completed"].get<std::uint64_t>() + 3)) << job_.stderr_of(0);
+  ASSERT_TRUE(job_.reach(job_.completed() + 3)) << job_.stderr_of(0);
   job_.finish_ok();
 }
 

@@ -111,7 +111,7 @@ bool Job::reach(std::uint64_t s) {
   for (std::uint32_t r = 0; r < options_.ranks; ++r) {
     bool there = until([&] {
       all_stopped();
-      return exited_[r] != -1 || status(r)["completed"].get<std::uint64_t>() >= s;
+      return exited_[r] != -1 || completed(r) >= s;
     });
     EXPECT_TRUE(there) << "rank " << r << " doesn't reach superstep " << s << "\n" << stderr_of(r);
     if (!there || exited_[r] != -1) return false;
@@ -125,8 +125,7 @@ std::uint64_t Job::commit(std::uint64_t ahead) {
   std::uint64_t target = 0;
   // Doubles the distance each time the gate was late.
   for (std::uint64_t late = 1; late; ahead *= 2) {
-    for (std::uint32_t r = 0; r < options_.ranks; ++r)
-      target = std::max(target, status(r)["completed"].get<std::uint64_t>() + ahead);
+    for (std::uint32_t r = 0; r < options_.ranks; ++r) target = std::max(target, completed(r) + ahead);
     late = 0;
     for (std::uint32_t r = 0; r < options_.ranks; ++r)
       late += cluster.call(r, wire::kArmGate, {{"superstep", target}}).header["late"].get<bool>();
@@ -210,14 +209,23 @@ std::string Job::refusal_of(std::uint32_t rank) const {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+std::uint64_t Job::completed(std::uint32_t rank) { return status(rank)["completed"].get<std::uint64_t>(); }
+
+void Job::go_through(int epochs, std::uint64_t supersteps) {
+  ASSERT_TRUE(reach(3)) << stderr_of(0);
+  for (int i = 1; i < epochs; ++i) {
+    ASSERT_TRUE(turn()) << "epoch " << epoch_ << "\n" << stderr_of(0) << stderr_of(1);
+    ASSERT_TRUE(reach(completed() + supersteps));
+  }
+}
+
 void expect_postponed_until_released(const std::string& program, const std::string& thing, const std::string& reason) {
-  const auto completed = [](Job& job) { return job.status(0)["completed"].get<std::uint64_t>(); };
   Job job({.ranks = 2, .program = program, .arguments = {"100", thing}, .environment = {}});
   ASSERT_TRUE(job.reach(3)) << job.stderr_of(0);
   ASSERT_EQ(job.gate(), Job::Gate::kPostponed) << job.stderr_of(0);
   EXPECT_TRUE(job.reasons().contains(reason)) << job.reasons();
   job.drop_gate(1);
-  ASSERT_TRUE(job.reach(completed(job) + 5)) << "a dropped gate blocks no rank";
+  ASSERT_TRUE(job.reach(job.completed() + 5)) << "a dropped gate blocks no rank";
 
   ASSERT_EQ(job.gate(), Job::Gate::kPostponed);
   job.programs[0].signal(SIGUSR1);

@@ -53,8 +53,12 @@ class Job {
 
   // A rank's RankStatus.
   [[nodiscard]] nlohmann::json status(std::uint32_t rank);
+  // Supersteps that the rank has completed.
+  [[nodiscard]] std::uint64_t completed(std::uint32_t rank = 0);
   // Waits until every rank has completed superstep `s`; false if one has ended.
   bool reach(std::uint64_t s);
+  // Runs `epochs` epochs with a few supersteps in each.
+  void go_through(int epochs, std::uint64_t supersteps = 2);
   // The reasons of all ranks that postponed the gate, one per line.
   [[nodiscard]] std::string reasons();
 

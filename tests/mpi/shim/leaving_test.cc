@@ -6,8 +6,6 @@
 namespace bsp::test {
 namespace {
 
-std::uint64_t now_completed(Job& job) { return job.status(0)["completed"].get<std::uint64_t>(); }
-
 double mean_compute_seconds(Job& job, std::uint32_t rank) {
   const nlohmann::json report = job.cluster.call(rank, wire::kReport, {{"since", 0}}).header;
   double sum = 0;
@@ -19,11 +17,7 @@ class Leaving : public testing::TestWithParam<const char*> {};
 
 TEST_P(Leaving, GoesThroughEpochsAndIsMeasured) {
   Job job({.ranks = 2, .program = "shim_leaving", .arguments = {"1000000", GetParam()}, .environment = {}});
-  ASSERT_TRUE(job.reach(3)) << job.stderr_of(0);
-  for (int epoch = 1; epoch < 4; ++epoch) {
-    ASSERT_TRUE(job.turn()) << "epoch " << job.epoch() << "\n" << job.stderr_of(0) << job.stderr_of(1);
-    ASSERT_TRUE(job.reach(now_completed(job) + 4));
-  }
+  job.go_through(4, 4);
   // The program computes for 10 ms of CPU time on rank 0; the other one only waits for it.
   EXPECT_GE(mean_compute_seconds(job, 0), 0.0095);
   EXPECT_LT(mean_compute_seconds(job, 1), 0.5 * mean_compute_seconds(job, 0));

@@ -13,11 +13,7 @@ TEST_P(Opened, GoesThroughEpochs) {
            .program = GetParam(),
            .arguments = {"1000000", BSP_BINARY_DIR "/bin/libshim_plugin.so"},
            .environment = {}});
-  ASSERT_TRUE(job.reach(3)) << job.stderr_of(0);
-  for (int epoch = 1; epoch < 4; ++epoch) {
-    ASSERT_TRUE(job.turn()) << "epoch " << job.epoch() << "\n" << job.stderr_of(0) << job.stderr_of(1);
-    ASSERT_TRUE(job.reach(job.status(0)["completed"].get<std::uint64_t>() + 2));
-  }
+  job.go_through(4);
   job.finish_ok();
 }
 

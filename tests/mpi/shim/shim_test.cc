@@ -24,17 +24,6 @@ using namespace std::chrono_literals;
 
 constexpr const char* kMany = "1000000";  // supersteps: more than any test needs
 
-std::uint64_t completed(Job& job) { return job.status(0)["completed"].get<std::uint64_t>(); }
-
-// Runs `epochs` epochs with a few supersteps in each.
-void go_through(Job& job, int epochs) {
-  ASSERT_TRUE(job.reach(3));
-  for (int i = 1; i < epochs; ++i) {
-    ASSERT_TRUE(job.turn()) << "epoch " << job.epoch() << "\n" << job.stderr_of(0) << job.stderr_of(1);
-    ASSERT_TRUE(job.reach(completed(job) + 2));
-  }
-}
-
 struct Case {
   const char* program;
   std::uint32_t ranks;
@@ -48,7 +37,7 @@ class Programs : public testing::TestWithParam<Case> {};
 TEST_P(Programs, GoThroughEpochs) {
   const auto& [program, ranks, epochs] = GetParam();
   Job job({.ranks = ranks, .program = program, .arguments = {kMany}, .environment = {}});
-  go_through(job, epochs);
+  job.go_through(epochs);
   job.finish_ok();
 }
 
@@ -79,7 +68,7 @@ TEST(Shim, ThreadsCallMpiConstantlyAcrossEpochs) {
   };
   const std::string rounds = std::to_string(asked("BSP_STORM_ROUNDS", 100));
   Job job({.ranks = 3, .program = "shim_thread_storm", .arguments = {kMany, rounds}, .environment = {}});
-  go_through(job, asked("BSP_STORM_EPOCHS", 6));
+  job.go_through(asked("BSP_STORM_EPOCHS", 6));
   job.finish_ok();
 }
 
@@ -97,16 +86,16 @@ TEST(Shim, ThreadsDoNotRaceInTheShim) {
        .environment = {"TSAN_OPTIONS=exitcode=66:halt_on_error=0:second_deadlock_stack=1:suppressions=" BSP_SOURCE_DIR
                        "/tests/sanitizers/shim.supp"},
        .preload = BSP_BINARY_DIR "/bin/libbspmpi_tsan.so libtsan.so.2"});
-  go_through(job, 4);
+  job.go_through(4);
   job.finish_ok();
 }
 
 // No descriptor that MPI leaks when a session closes remains; all of the program's do.
 TEST(Shim, DescriptorsDoNotAccumulate) {
   Job job({.ranks = 2, .program = "shim_cxx", .arguments = {kMany}, .environment = {}});
-  go_through(job, 5);
+  job.go_through(5);
   const int few = job.programs[0].open_descriptors();
-  go_through(job, 56);
+  job.go_through(56);
   EXPECT_EQ(job.epoch(), 59);
   EXPECT_EQ(job.programs[0].open_descriptors(), few);
   job.finish_ok();
@@ -115,9 +104,9 @@ TEST(Shim, DescriptorsDoNotAccumulate) {
 // 40 epochs add less memory than one more copy of the program's objects in each would, by far.
 TEST(Shim, MemoryOfObjectsDoesNotAccumulate) {
   Job job({.ranks = 2, .program = "shim_many_objects", .arguments = {kMany}, .environment = {}});
-  go_through(job, 5);
+  job.go_through(5);
   const long before = job.programs[0].resident_kib();
-  go_through(job, 40);
+  job.go_through(40);
   EXPECT_LT(job.programs[0].resident_kib(), before + 10 * 1024);
   job.finish_ok();
 }
@@ -125,7 +114,7 @@ TEST(Shim, MemoryOfObjectsDoesNotAccumulate) {
 // A pod with two network interfaces, as btl/tcp sees it.
 TEST(Shim, ThreadsWorkWithSeveralInterfaces) {
   Job job({.ranks = 3, .program = "shim_threads", .arguments = {kMany}, .environment = {"OMPI_MCA_btl_tcp_links=2"}});
-  go_through(job, 3);
+  job.go_through(3);
   job.finish_ok();
 }
 
@@ -134,7 +123,7 @@ TEST(Shim, ThreadLevelComesFromTheEnvironment) {
            .program = "shim_threads",
            .arguments = {kMany, "init"},
            .environment = {"OMPI_MPI_THREAD_LEVEL=3"}});
-  go_through(job, 2);
+  job.go_through(2);
   job.finish_ok();
 }
 
@@ -174,7 +163,7 @@ TEST_P(LatticeBoltzmann, EqualsTheSequentialProgramBitForBit) {
            .arguments = {"--width", "67", "--height", "33", "--supersteps", "600", "--substeps", "2", "--ballast", "2",
                          "--work-factor", "0=2", "--check"},
            .environment = {}});
-  go_through(job, 5);
+  job.go_through(5);
   for (std::uint32_t r = 0; r < GetParam(); ++r) EXPECT_EQ(job.wait(r), 0) << job.stderr_of(r);
   std::string line = job.last_line(0);
   EXPECT_TRUE(line.contains("OK field") && line.contains("equal to the sequential program")) << line;
@@ -213,7 +202,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(Shim, NewGateClosesAfterADroppedOne) {
   Job job({.ranks = 3, .program = "shim_cxx", .arguments = {kMany}, .environment = {}});
-  go_through(job, 2);
+  job.go_through(2);
   // All vote at once, while some may close already: either all have stopped or all have dropped it.
   std::uint64_t target = job.commit();
   for (std::uint32_t r = 0; r < 3; ++r) job.cluster.call(r, wire::kCancelGate, {{"superstep", target}});
@@ -228,7 +217,7 @@ TEST(Shim, AnotherCollectiveWithAStrideIsTheEdge) {
            .program = "shim_allreduce",
            .arguments = {"300"},
            .environment = {"BSP_SUPERSTEP=MPI_Allreduce:5"}});
-  go_through(job, 3);
+  job.go_through(3);
   job.expect_ok();
   EXPECT_EQ(job.status(0)["completed"], 300);
   EXPECT_EQ(job.status(1)["completed"], 300);
@@ -258,7 +247,7 @@ TEST(Shim, RanksFindWhatEndsASuperstep) {
   const Edge found = wait_for_edge(job, [](const Edge& edge) { return edge.first == "MPI_Allreduce"; });
   EXPECT_EQ(found.first, "MPI_Allreduce");
   EXPECT_GE(found.second, 2);
-  go_through(job, 4);
+  job.go_through(4);
   EXPECT_EQ(edge_of(job, 0), edge_of(job, 1));
   EXPECT_EQ(edge_of(job, 0), edge_of(job, 2));
   job.finish_ok();
@@ -285,7 +274,7 @@ TEST_P(Fortran, GoesThroughEpochs) {
   const std::string program = std::string("shim_fortran_") + GetParam();
   if (!std::filesystem::exists(std::string(BSP_BINARY_DIR "/bin/") + program)) GTEST_SKIP() << "no gfortran";
   Job job({.ranks = 3, .program = program, .arguments = {}, .environment = {}});
-  go_through(job, 4);
+  job.go_through(4);
   job.finish_ok();
 }
 
@@ -300,7 +289,7 @@ TEST_P(EveryProcedure, Exists) {
            .program = "shim_every_procedure",
            .arguments = {kMany},
            .environment = {"BSP_SUPERSTEP=MPI_Exscan:1", std::string("OMPI_MCA_io=") + GetParam()}});
-  go_through(job, 2);
+  job.go_through(2);
   job.finish_ok();
 }
 
@@ -314,7 +303,7 @@ TEST(Shim, PreloadedToolSeesEveryCall) {
            .arguments = {kMany},
            .environment = {},
            .preload = BSP_BINARY_DIR "/bin/libshim_tool.so:" BSP_BINARY_DIR "/bin/libbspmpi.so"});
-  go_through(job, 3);
+  job.go_through(3);
   job.programs[0].signal(SIGUSR1);
   for (std::uint32_t r : {0u, 1u}) {
     EXPECT_EQ(job.wait(r), 0) << job.stderr_of(r);
@@ -329,7 +318,7 @@ TEST(Shim, PreloadedToolSeesEveryCall) {
 
 TEST(Shim, ReportsTheMostCalledCollective) {
   Job job({.ranks = 2, .program = "shim_allreduce", .arguments = {"300"}, .environment = {}});
-  go_through(job, 1);
+  job.go_through(1);
   job.expect_ok();
   EXPECT_EQ(job.status(1)["completed"], 300) << "barriers";
   EXPECT_EQ(job.status(1)["collective"], "MPI_Allreduce") << "five to each barrier";
@@ -339,7 +328,7 @@ TEST(Shim, ReportsTheMostCalledCollective) {
 TEST(Shim, ReportsWhomARankHearsFrom) {
   Job job({.ranks = 4, .program = "shim_p2p", .arguments = {kMany}, .environment = {}});
   for (int epoch = 0; epoch < 2; ++epoch) {
-    ASSERT_TRUE(job.reach(completed(job) + 4));
+    ASSERT_TRUE(job.reach(job.completed() + 4));
     for (std::uint32_t r = 0; r < 4; ++r) {
       const nlohmann::json report = job.cluster.call(r, wire::kReport, {{"since", 0}}).header;
       ASSERT_EQ(report.value("partners", nlohmann::json()), (nlohmann::json{(r + 3) % 4})) << report.dump();
@@ -359,7 +348,7 @@ TEST(Shim, ReportsWhomARankHearsFrom) {
 TEST(Shim, ReportsWhomARankIsInATeamWith) {
   Job job({.ranks = 4, .program = "shim_teams", .arguments = {kMany}, .environment = {}});
   for (int epoch = 0; epoch < 2; ++epoch) {
-    ASSERT_TRUE(job.reach(completed(job) + 8));
+    ASSERT_TRUE(job.reach(job.completed() + 8));
     for (std::uint32_t r = 0; r < 4; ++r) {
       const nlohmann::json report = job.cluster.call(r, wire::kReport, {{"since", 0}}).header;
       ASSERT_EQ(report.value("partners", nlohmann::json()), (nlohmann::json{r ^ 1})) << report.dump();
@@ -415,12 +404,11 @@ TEST(Shim, ProgramThatNeverCallsMpiIsUnaffected) {
 // A rank outlives its sidecar: it keeps computing without it, and closes and opens with the next one.
 TEST(Shim, SurvivesASidecarKilledInAnOpenEpoch) {
   Job job({.ranks = 3, .program = "shim_cxx", .arguments = {kMany}, .environment = {}});
-  go_through(job, 2);
+  job.go_through(2);
   for (std::uint32_t victim : {0u, 1u}) {
     job.kill_sidecar(victim);
-    std::uint64_t before = job.status(2)["completed"].get<std::uint64_t>();
-    for (auto deadline = std::chrono::steady_clock::now() + 30s;
-         job.status(2)["completed"].get<std::uint64_t>() < before + 20;)
+    std::uint64_t before = job.completed(2);
+    for (auto deadline = std::chrono::steady_clock::now() + 30s; job.completed(2) < before + 20;)
       ASSERT_LT(std::chrono::steady_clock::now(), deadline) << job.stderr_of(victim);
     job.start_sidecar(victim);
   }

@@ -126,7 +126,7 @@ TEST(Shim, TimersOfTheProgramExpireOnItsClocks) {
     first.restore(pause);
     second.restore(pause);
     job.next_epoch();
-    ASSERT_TRUE(job.reach(job.status(0)["completed"].get<std::uint64_t>() + 4)) << job.stderr_of(0) << job.stderr_of(1);
+    ASSERT_TRUE(job.reach(job.completed() + 4)) << job.stderr_of(0) << job.stderr_of(1);
   }
   ASSERT_TRUE(job.turn()) << "stopped, but not moved";
   job.finish_ok();
