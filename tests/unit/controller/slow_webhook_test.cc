@@ -13,6 +13,15 @@ using kube_test::eventually;
 using kube_test::Fault;
 using nlohmann::json;
 
+constexpr const char* kPolicies = "PUT /apis/networking.k8s.io/v1/namespaces/b/networkpolicies";
+
+Options with_short_targets() {
+  Options options;
+  options.health_address = "";
+  options.target_timeout_seconds = 86'400;  // the wave stays where it is
+  return options;
+}
+
 class SlowWebhookTest : public kube_test::World {
  protected:
   void SetUp() override {
@@ -82,15 +91,35 @@ class SlowWebhookTest : public kube_test::World {
     ASSERT_TRUE(server_.wait_for_requests(call, until_so_many));
   }
 
-  std::unique_ptr<kube::ApiClient> client_;
-};
+  bool wave_goes_on(FakeRanks& ranks) {
+    const std::uint64_t before = ranks.asked(wire::kReceive);
+    return eventually([&] { return ranks.asked(wire::kReceive) >= before + 20; }, std::chrono::seconds(20));
+  }
+  bool move_begins(FakeRanks& ranks) {
+    const auto target_is_asked = [&] {
+      ranks.bring_up(node_of);
+      return ranks.asked(wire::kReceive) >= 20;
+    };
+    return eventually(target_is_asked, std::chrono::seconds(20));
+  }
+  // `leader_` takes over from one that did `first`, and no write of the job's NetworkPolicy is answered any more.
+  void change_leader(const std::function<void()>& first) {
+    Options options = with_short_targets();
+    options.isolate_jobs = {{"app", "bsp-operator"}};
+    {
+      const auto before = Controller::start(options, config());
+      ASSERT_TRUE(before);
+      ASSERT_NO_FATAL_FAILURE(first());
+    }
+    server_.inject({.match = kPolicies, .what = Fault::kStall, .times = 1'000'000, .after = 0});
+    auto started = Controller::start(options, config());
+    ASSERT_TRUE(started);
+    leader_ = std::move(*started);
+  }
 
-Options with_short_targets() {
-  Options options;
-  options.health_address = "";
-  options.target_timeout_seconds = 86'400;  // the wave stays where it is
-  return options;
-}
+  std::unique_ptr<kube::ApiClient> client_;
+  std::unique_ptr<Controller> leader_;
+};
 
 TEST_F(SlowWebhookTest, JobsInAWaveAndJobsOfOthersGoOnWhileEveryPodOfOneNamespaceHangs) {
   const auto controller = Controller::start(with_short_targets(), config());
@@ -98,8 +127,7 @@ TEST_F(SlowWebhookTest, JobsInAWaveAndJobsOfOthersGoOnWhileEveryPodOfOneNamespac
   FakeRanks ranks(*client_, {.name_space = "b"});
   ASSERT_NO_FATAL_FAILURE(begin_wave(ranks, "b"));
   ASSERT_NO_FATAL_FAILURE(hang("POST /api/v1/namespaces/a/pods", 4));
-  const std::uint64_t before = ranks.asked(wire::kReceive);
-  EXPECT_TRUE(eventually([&] { return ranks.asked(wire::kReceive) >= before + 20; }, std::chrono::seconds(20)));
+  EXPECT_TRUE(wave_goes_on(ranks));
   create_job("c", "ordinary");
   EXPECT_TRUE(eventually([&] { return client_->list(kPod, "c").value().size() == 2; }, std::chrono::seconds(20)));
 }
@@ -110,8 +138,7 @@ TEST_F(SlowWebhookTest, TheSameWhereEveryStatusOfOneNamespaceHangs) {
   FakeRanks ranks(*client_, {.name_space = "b"});
   ASSERT_NO_FATAL_FAILURE(begin_wave(ranks, "b"));
   ASSERT_NO_FATAL_FAILURE(hang("PUT /apis/migbsp.io/v1alpha1/namespaces/a/bspjobs/", 4));
-  const std::uint64_t before = ranks.asked(wire::kReceive);
-  EXPECT_TRUE(eventually([&] { return ranks.asked(wire::kReceive) >= before + 20; }, std::chrono::seconds(20)));
+  EXPECT_TRUE(wave_goes_on(ranks));
   create_job("c", "ordinary");
   EXPECT_TRUE(eventually([&] { return client_->list(kPod, "c").value().size() == 2; }, std::chrono::seconds(20)));
   EXPECT_EQ(phase("a", "job-0"), "") << "its calls hang";
@@ -140,55 +167,24 @@ TEST_F(SlowWebhookTest, AWaveGoesOnWhileTheTargetsOfManyNamespacesHang) {
         << name_space;
   }
   ASSERT_NO_FATAL_FAILURE(ask_for_move("z"));
-  EXPECT_TRUE(eventually(
-      [&] {
-        ranks.bring_up(node_of);
-        return ranks.asked(wire::kReceive) >= 20;
-      },
-      std::chrono::seconds(20)));
+  EXPECT_TRUE(move_begins(ranks));
   for (const auto& one : stuck)
     EXPECT_EQ(one->asked(wire::kArmGate), 0u) << "no rank stops for a target that is not there";
 }
 
-constexpr const char* kPolicies = "PUT /apis/networking.k8s.io/v1/namespaces/b/networkpolicies";
-
 // A new leader writes every job's NetworkPolicy again, also in a wave.
 TEST_F(SlowWebhookTest, AWaveGoesOnUnderANewLeaderWhileItsNetworkPolicyHangs) {
-  Options options = with_short_targets();
-  options.isolate_jobs = {{"app", "bsp-operator"}};
   FakeRanks ranks(*client_, {.name_space = "b"});
-  {
-    const auto controller = Controller::start(options, config());
-    ASSERT_TRUE(controller);
-    ASSERT_NO_FATAL_FAILURE(begin_wave(ranks, "b"));
-  }
-  server_.inject({.match = kPolicies, .what = Fault::kStall, .times = 1'000'000, .after = 0});
-  const auto controller = Controller::start(options, config());
-  ASSERT_TRUE(controller);
-  const std::uint64_t before = ranks.asked(wire::kReceive);
-  EXPECT_TRUE(eventually([&] { return ranks.asked(wire::kReceive) >= before + 20; }, std::chrono::seconds(20)));
+  ASSERT_NO_FATAL_FAILURE(change_leader([&] { begin_wave(ranks, "b"); }));
+  EXPECT_TRUE(wave_goes_on(ranks));
 }
 
 TEST_F(SlowWebhookTest, AMoveBeginsUnderANewLeaderWhileTheJobsNetworkPolicyHangs) {
-  Options options = with_short_targets();
-  options.isolate_jobs = {{"app", "bsp-operator"}};
   FakeRanks ranks(*client_, {.name_space = "b"});
-  {
-    const auto controller = Controller::start(options, config());
-    ASSERT_TRUE(controller);
-    ASSERT_NO_FATAL_FAILURE(run_job(ranks, "b"));
-  }
-  server_.inject({.match = kPolicies, .what = Fault::kStall, .times = 1'000'000, .after = 0});
-  const auto controller = Controller::start(options, config());
-  ASSERT_TRUE(controller);
+  ASSERT_NO_FATAL_FAILURE(change_leader([&] { run_job(ranks, "b"); }));
   EXPECT_TRUE(server_.wait_for_requests(kPolicies, 1));
   ASSERT_NO_FATAL_FAILURE(ask_for_move("b"));
-  EXPECT_TRUE(eventually(
-      [&] {
-        ranks.bring_up(node_of);
-        return ranks.asked(wire::kReceive) >= 20;
-      },
-      std::chrono::seconds(20)));
+  EXPECT_TRUE(move_begins(ranks));
 }
 
 TEST_F(SlowWebhookTest, AJobStartsAndMovesWhileItsEventsHang) {
@@ -199,12 +195,7 @@ TEST_F(SlowWebhookTest, AJobStartsAndMovesWhileItsEventsHang) {
   server_.inject({.match = events, .what = Fault::kStall, .times = 1'000'000, .after = 0});
   ASSERT_NO_FATAL_FAILURE(run_job(ranks, "b"));
   ASSERT_NO_FATAL_FAILURE(ask_for_move("b"));
-  EXPECT_TRUE(eventually(
-      [&] {
-        ranks.bring_up(node_of);
-        return ranks.asked(wire::kReceive) >= 20;
-      },
-      std::chrono::seconds(20)));
+  EXPECT_TRUE(move_begins(ranks));
   EXPECT_TRUE(server_.wait_for_requests(events, 1)) << "they hang";
 }
 
