@@ -7,8 +7,8 @@
 
 #include "operator/decide/partners.h"
 #include "operator/decide/take_back.h"
-#include "operator/observe/little.h"
 #include "operator/observe/median.h"
+#include "operator/observe/negligible.h"
 
 namespace bsp::observe {
 
@@ -104,17 +104,17 @@ void Calibration::add_superstep(const SuperstepTimes& times, const std::vector<s
   if (ranks > 0)
     longest_.add(*std::max_element(times.compute_seconds.begin(),
                                    times.compute_seconds.begin() + static_cast<std::ptrdiff_t>(ranks)));
-  const Little is_little(std::span(times.compute_seconds).first(ranks));
-  std::map<std::string_view, Sums> little;  // by Set, of ranks that say next to nothing
+  const Negligible is_negligible(std::span(times.compute_seconds).first(ranks));
+  std::map<std::string_view, Sums> negligible;  // by Set
   for (std::size_t i = 0; i < ranks; ++i) {
-    const bool says_little = is_little(times.compute_seconds[i]);
-    add(says_little ? little[set_of_rank[i]] : sets[set_of_rank[i]], i);
+    const bool counts = !is_negligible(times.compute_seconds[i]);
+    add(counts ? sets[set_of_rank[i]] : negligible[set_of_rank[i]], i);
     if (i >= node_of_rank.size()) continue;
     Node& node = nodes.try_emplace(node_of_rank[i], &set_of_rank[i]).first->second;
     node.ranks = node.ranks * 31 + i + 1;
-    if (!says_little) add(node.sums, i);
+    if (counts) add(node.sums, i);
   }
-  for (const auto& [set, sums] : little)  // better than nothing
+  for (const auto& [set, sums] : negligible)  // better than nothing
     if (!sets.contains(set) && !cpu_.contains(std::string(set))) sets[set] = sums;
   std::map<std::string_view, std::vector<double>> of_set;  // its nodes' speeds
   for (const auto& [name, node] : nodes)

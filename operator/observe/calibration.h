@@ -12,7 +12,7 @@
 // the median: a job's first superstep is often its slowest, with caches that are cold and pages that are touched first.
 // A speed has a sample each superstep, now and then a wild one (a rank descheduled, a superstep of next to no
 // work): once there are kSettled of them, a new one counts at most kOutlier times more or less than x.
-// A rank that computes for little beside the others (little.h) isn't counted, unless nothing else is known of its Set.
+// A rank that computes for little beside the others (negligible.h) isn't counted, unless nothing else is known of its Set.
 // A node counts as its Set does, so that no rank moves between nodes of one kind for nothing, unless it was kApart slower
 // (or faster) in each of its last n ≥ kSettled supersteps, and n · |ln(its mean ÷ the Set's)| ≥ kEvidence · ln(1 + kApart): one that is
 // far apart is known sooner than one that noise may put there. Then it has that mean, and keeps it when its last rank has gone, for

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "operator/observe/little.h"
+#include "operator/observe/negligible.h"
 
 namespace bsp::observe {
 
@@ -47,7 +47,7 @@ void RankFactors::add(const SuperstepTimes& times, const std::vector<std::string
                       const std::vector<std::string>& node_of_rank, const Calibration& calibration) {
   const std::size_t n = std::min({times.instructions.size(), set_of_rank.size(), node_of_rank.size()});
   ranks_.resize(n);
-  const Little is_little(std::span(times.compute_seconds).first(n));
+  const Negligible is_negligible(std::span(times.compute_seconds).first(n));
   std::unordered_map<std::string_view, Calibration::Value> speeds;  // by Set
   for (std::size_t i = 0; i < n; ++i) {
     std::vector<Visit>& visits = ranks_[i].visits;
@@ -57,7 +57,7 @@ void RankFactors::add(const SuperstepTimes& times, const std::vector<std::string
       visits.push_back({.node = node_of_rank[i]});
     }
     const double I = times.instructions[i], CT = times.compute_seconds[i];
-    if (!(I > 0 && CT > 0) || is_little(CT)) continue;
+    if (!(I > 0 && CT > 0) || is_negligible(CT)) continue;
     const auto [speed, is_new] = speeds.try_emplace(set_of_rank[i]);
     if (is_new) speed->second = calibration.cpu(set_of_rank[i], {});
     if (!speed->second.measured) continue;

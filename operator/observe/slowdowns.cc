@@ -4,8 +4,8 @@
 #include <cmath>
 #include <utility>
 
-#include "operator/observe/little.h"
 #include "operator/observe/median.h"
+#include "operator/observe/negligible.h"
 
 namespace bsp::observe {
 
@@ -13,19 +13,19 @@ void Slowdowns::add(std::span<const double> work, const std::vector<std::string>
                     Calibration& calibration) {
   const std::size_t n = std::min(work.size(), node_of_rank.size());
   ranks_.resize(n);
-  const Little is_little(work.first(n));
-  const auto says_little = [&](std::size_t i) { return !(work[i] > 0) || is_little(work[i]); };
+  const Negligible is_negligible(work.first(n));
+  const auto counts = [&](std::size_t i) { return work[i] > 0 && !is_negligible(work[i]); };
   std::vector<double> changes;
   for (std::size_t i = 0; i < n; ++i) {
     Rank& rank = ranks_[i];
     if (rank.node != node_of_rank[i]) moved(rank, node_of_rank[i]);
-    if (rank.history == kHistory && rank.left.empty() && !says_little(i))
+    if (rank.history == kHistory && rank.left.empty() && counts(i))
       changes.push_back(std::log(work[i]) - rank.level.value);
   }
   const bool comparable = changes.size() >= kFewest;
   const double common = comparable ? median(changes) : 0;
   for (std::size_t i = 0; i < n; ++i)
-    if (!says_little(i)) add(ranks_[i], std::log(work[i]), common, calibration);
+    if (counts(i)) add(ranks_[i], std::log(work[i]), common, calibration);
   const auto changing =
       std::ranges::count_if(ranks_, [](const Rank& r) { return r.step.samples > 0 && r.left.empty(); });
   const bool common_to_many = !comparable || changing > std::max<std::ptrdiff_t>(1, std::ssize(ranks_) / 4);
