@@ -67,7 +67,7 @@ Shell::Shell(kube::Client& client, ShellOptions options)
       log_error("failed to take note of a change", {{"kind", kind.kind}, {"error", seen.error().message}});
   };
   cache_ = std::make_unique<kube::Cache>(client_, std::move(cached));
-  chores_ = std::make_unique<Chores>();
+  call_pool_ = std::make_unique<CallPool>();
   // Workers for urgent jobs only are never blocked by a job whose creation of pods hangs.
   for (unsigned i = 0; i < kNamespaces * std::max(1u, options_.workers); ++i)
     for (const kube::Lane lane : {kube::Lane::kUrgent, kube::Lane::kOrdinary})
@@ -78,7 +78,7 @@ Shell::~Shell() {
   stop_ = true;
   queue_.shut_down();
   for (std::thread& worker : workers_) worker.join();
-  chores_.reset();
+  call_pool_.reset();
   jobs_.clear();
 }
 
@@ -158,7 +158,7 @@ Duration Shell::reconcile(const std::string& key, bool& gone) {
     if (!place)
       place =
           std::make_shared<JobShell>(ShellParts{client_, *cache_, node_views_, node_benchmarks_, usage_, *reservations_,
-                                                waiting_jobs_, authority_, sidecar_thread_, *chores_, options_},
+                                                waiting_jobs_, authority_, sidecar_thread_, *call_pool_, options_},
                                      JobRef{at, kube::metadata_text(*object, "uid")}, [this, key] { queue_.add(key); });
     job = place;
   }

@@ -23,7 +23,7 @@
 #include "operator/kube/workqueue.h"
 #include "operator/reconcile/capacity/stores/store.h"
 #include "operator/reconcile/shell/authority.h"
-#include "operator/reconcile/shell/chores.h"
+#include "operator/reconcile/shell/call_pool.h"
 #include "operator/reconcile/shell/links/links.h"
 #include "operator/reconcile/shell/metrics.h"
 #include "operator/reconcile/shell/node_benchmarks.h"
@@ -70,8 +70,8 @@ class Shell {
   std::map<std::string, std::shared_ptr<JobShell>> jobs_;
   std::map<std::string, JobMetrics> job_metrics_;
   ReconcileMetrics reconciles_;
-  std::unique_ptr<kube::Cache> cache_;  // its thread uses all above
-  std::unique_ptr<Chores> chores_;      // and theirs
+  std::unique_ptr<kube::Cache> cache_;   // its thread uses all above
+  std::unique_ptr<CallPool> call_pool_;  // and theirs
   std::vector<std::thread> workers_;
 };
 

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "operator/reconcile/shell/chores.h"
+#include "operator/reconcile/shell/call_pool.h"
 #include "operator/reconcile/shell/job/events.h"
 #include "operator/reconcile/shell/job/job_ref.h"
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "operator/reconcile/shell/chores.h"
+#include "operator/reconcile/shell/call_pool.h"
 #include "operator/reconcile/shell/job/event_queue.h"
 #include "operator/reconcile/shell/job/job_ref.h"
 #include "operator/reconcile/shell/job/shell_parts.h"
@@ -18,7 +18,7 @@ struct JobParts {
       : shell(of_all_jobs),
         job(std::move(ref)),
         changed(std::move(reconcile_again)),
-        calls(std::make_shared<JobCalls>(shell.chores, job.at.name_space, job.key(), changed)),
+        calls(std::make_shared<JobCalls>(shell.call_pool, job.at.name_space, job.key(), changed)),
         events(shell.client, job, calls) {}
 
   const ShellParts shell;

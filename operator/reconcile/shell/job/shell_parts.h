@@ -5,7 +5,7 @@
 #include "operator/reconcile/capacity/stores/store.h"
 #include "operator/reconcile/capacity/stores/usage.h"
 #include "operator/reconcile/shell/authority.h"
-#include "operator/reconcile/shell/chores.h"
+#include "operator/reconcile/shell/call_pool.h"
 #include "operator/reconcile/shell/links/links.h"
 #include "operator/reconcile/shell/node_benchmarks.h"
 #include "operator/reconcile/shell/nodes.h"
@@ -24,7 +24,7 @@ struct ShellParts {
   const WaitingJobs& waiting_jobs;
   Authority& authority;
   SidecarThread& sidecar_thread;
-  Chores& chores;
+  CallPool& call_pool;
   const ShellOptions& options;
 };
 

@@ -41,17 +41,17 @@ class RunsFor {
 };
 
 // The threads. They are started as they are needed: a job of a few pods needs a few.
-class Chores {
+class CallPool {
  public:
   static constexpr unsigned kOfATenant = 32;  // calls under way, of moving jobs and of others apart
   static constexpr std::size_t kThreads = 4 * kOfATenant, kUrgentThreads = kOfATenant;
 
-  Chores();
+  CallPool();
   // When all calls have ended, those that wait too: so that what a job's last reconcile produced is written. Closing the client first makes
   // them fail at once.
-  ~Chores();
-  Chores(const Chores&) = delete;
-  Chores& operator=(const Chores&) = delete;
+  ~CallPool();
+  CallPool(const CallPool&) = delete;
+  CallPool& operator=(const CallPool&) = delete;
 
   void add(const std::string& name_space, kube::Lane lane, std::function<void()> call);
 
@@ -77,8 +77,8 @@ class Chores {
 class JobCalls : public std::enable_shared_from_this<JobCalls> {
  public:
   // `changed` is called from the pool's threads.
-  JobCalls(Chores& chores, std::string name_space, std::string job, std::function<void()> changed)
-      : chores_(chores), name_space_(std::move(name_space)), job_(std::move(job)), changed_(std::move(changed)) {}
+  JobCalls(CallPool& call_pool, std::string name_space, std::string job, std::function<void()> changed)
+      : call_pool_(call_pool), name_space_(std::move(name_space)), job_(std::move(job)), changed_(std::move(changed)) {}
 
   // Of what is begun from now on.
   void set_lane(kube::Lane lane);
@@ -96,7 +96,7 @@ class JobCalls : public std::enable_shared_from_this<JobCalls> {
   void run(const std::function<void()>& call);
   void run_in_order();
 
-  Chores& chores_;
+  CallPool& call_pool_;
   const std::string name_space_, job_;  // job_: "<namespace>/<name>"
   const std::function<void()> changed_;
   std::mutex mutex_;

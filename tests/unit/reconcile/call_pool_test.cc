@@ -1,5 +1,5 @@
 // Calls outside of the workers: none is lost, and none runs twice at once.
-#include "operator/reconcile/shell/chores.h"
+#include "operator/reconcile/shell/call_pool.h"
 
 #include <gtest/gtest.h>
 
@@ -10,14 +10,14 @@
 namespace bsp::reconcile {
 namespace {
 
-TEST(Chores, FinishQueuedWorkBeforeTheyStop) {
+TEST(CallPool, FinishQueuedWorkBeforeTheyStop) {
   std::atomic<int> done = 0;
   std::vector<int> order;
   std::promise<void> go;
   const std::shared_future<void> gone(go.get_future());
   {
-    Chores chores;
-    const auto calls = std::make_shared<JobCalls>(chores, "ns", "ns/job", [] {});
+    CallPool call_pool;
+    const auto calls = std::make_shared<JobCalls>(call_pool, "ns", "ns/job", [] {});
     for (int i = 0; i < 100; ++i)
       calls->once(std::to_string(i), [&done, calls, gone] {
         gone.wait();
@@ -33,11 +33,11 @@ TEST(Chores, FinishQueuedWorkBeforeTheyStop) {
   EXPECT_TRUE(std::ranges::is_sorted(order));
 }
 
-TEST(Chores, RunACallOnlyOnceAtATime) {
-  Chores chores;
+TEST(CallPool, RunACallOnlyOnceAtATime) {
+  CallPool call_pool;
   std::promise<void> go;
   std::atomic<int> changed = 0;
-  const auto calls = std::make_shared<JobCalls>(chores, "ns", "ns/job", [&] { ++changed; });
+  const auto calls = std::make_shared<JobCalls>(call_pool, "ns", "ns/job", [&] { ++changed; });
   EXPECT_TRUE(calls->once("create Pod x", [gone = go.get_future().share()] { gone.wait(); }));
   EXPECT_FALSE(calls->once("create Pod x", [] { ADD_FAILURE(); }));
   EXPECT_TRUE(calls->under_way("create Pod x"));
@@ -46,10 +46,10 @@ TEST(Chores, RunACallOnlyOnceAtATime) {
   EXPECT_FALSE(calls->under_way("create Pod x"));
 }
 
-TEST(Chores, ReportAnExceptionToItsJob) {
-  Chores chores;
+TEST(CallPool, ReportAnExceptionToItsJob) {
+  CallPool call_pool;
   std::atomic<int> changed = 0;
-  const auto calls = std::make_shared<JobCalls>(chores, "ns", "ns/job", [&] { ++changed; });
+  const auto calls = std::make_shared<JobCalls>(call_pool, "ns", "ns/job", [&] { ++changed; });
   calls->once("a", [] { check(false, "never so"); });
   while (changed == 0) std::this_thread::yield();
   const auto error = calls->take_error();

@@ -1,4 +1,4 @@
-#include "operator/reconcile/shell/chores.h"
+#include "operator/reconcile/shell/call_pool.h"
 
 #include <format>
 #include <utility>
@@ -19,11 +19,11 @@ RunsFor::RunsFor(const std::string& job) : logs_(job) { current_job = &job; }
 RunsFor::~RunsFor() { current_job = nullptr; }
 bool RunsFor::is(const std::string& job) { return current_job && *current_job == job; }
 
-Chores::Chores()
+CallPool::CallPool()
     : queue_({.tenant_of = [](const std::string& key) { return key.substr(0, key.find('/')); },
               .max_per_tenant = kOfATenant}) {}
 
-Chores::~Chores() {
+CallPool::~CallPool() {
   {
     std::unique_lock lock(mutex_);
     ended_.wait(lock, [&] { return calls_.empty() && running_ == 0; });  // one call may begin another
@@ -40,7 +40,7 @@ Chores::~Chores() {
   }
 }
 
-void Chores::add(const std::string& name_space, kube::Lane lane, std::function<void()> call) {
+void CallPool::add(const std::string& name_space, kube::Lane lane, std::function<void()> call) {
   std::string key;
   {
     const std::lock_guard lock(mutex_);
@@ -55,7 +55,7 @@ void Chores::add(const std::string& name_space, kube::Lane lane, std::function<v
 }
 
 // Some threads take urgent calls only, so that those never wait for all the others.
-void Chores::start_if_short(kube::Lane lane) {
+void CallPool::start_if_short(kube::Lane lane) {
   Pool& urgent = pools_[static_cast<std::size_t>(kube::Lane::kUrgent)];
   Pool& any = pools_[static_cast<std::size_t>(kube::Lane::kOrdinary)];
   const std::size_t idle = any.idle + (lane == kube::Lane::kUrgent ? urgent.idle : 0);
@@ -66,7 +66,7 @@ void Chores::start_if_short(kube::Lane lane) {
     urgent.threads.emplace_back([this] { work(kube::Lane::kUrgent); });
 }
 
-void Chores::work(kube::Lane lane) {
+void CallPool::work(kube::Lane lane) {
   Pool& pool = pools_[static_cast<std::size_t>(lane)];
   for (;;) {
     {
@@ -169,7 +169,7 @@ void JobCalls::begin(std::function<void()> call) {
     const std::lock_guard lock(mutex_);
     lane = lane_;
   }
-  chores_.add(name_space_, lane, std::move(call));
+  call_pool_.add(name_space_, lane, std::move(call));
 }
 
 void JobCalls::run(const std::function<void()>& call) {
