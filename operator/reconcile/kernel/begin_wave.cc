@@ -183,9 +183,9 @@ constexpr Constraint kConstraints[] = {
 
 }  // namespace
 
-Begun begin_wave(const Observed& o, const std::vector<MoveRequest>& requests, crds::BspJobStatus& status) {
+WaveStart begin_wave(const Observed& o, const std::vector<MoveRequest>& requests, crds::BspJobStatus& status) {
   check(status.epoch.has_value(), "a wave begins in an open epoch");
-  Begun begun;
+  WaveStart start;
   WaveBuilder builder(o, status);
   for (const MoveRequest& request : requests) {
     const Candidate candidate = builder.find(request);
@@ -198,15 +198,15 @@ Begun begin_wave(const Observed& o, const std::vector<MoveRequest>& requests, cr
     // A rank that has to leave its node goes as soon as there is a slot.
     const bool waits = why_not->passes || (request.away && why_not->reason == kNoCapacity);
     const bool drained = request.away && candidate.place && o.leaving.contains(candidate.place->node);
-    if (drained && begun.stuck.empty() && !why_not->passes)
-      begun.stuck = std::format("rank {}: {}", request.rank, (builder.*why_not->why_not)(candidate));
+    if (drained && start.stuck.empty() && !why_not->passes)
+      start.stuck = std::format("rank {}: {}", request.rank, (builder.*why_not->why_not)(candidate));
     if (request.away && request.migration.empty()) continue;
-    auto& answers = waits && !request.migration.empty() ? begun.waiting : begun.refused;
+    auto& answers = waits && !request.migration.empty() ? start.waiting : start.refused;
     answers.push_back({request.migration, why_not->reason, (builder.*why_not->why_not)(candidate)});
   }
   migrate::Wave wave;
   wave.moves = builder.take();
-  if (wave.moves.empty()) return begun;
+  if (wave.moves.empty()) return start;
 
   wave.number = ++status.wave;
   for (migrate::Move& move : wave.moves) {
@@ -221,8 +221,8 @@ Begun begin_wave(const Observed& o, const std::vector<MoveRequest>& requests, cr
   ++status.migrations.waves;
   status.migrations.active = static_cast<std::uint32_t>(wave.moves.size());
   status.wave_state = migrate::to_json(wave);
-  begun.wave = std::move(wave);
-  return begun;
+  start.wave = std::move(wave);
+  return start;
 }
 
 }  // namespace bsp::reconcile

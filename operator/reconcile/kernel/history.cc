@@ -14,7 +14,7 @@ constexpr std::size_t kPerReconcile = 16;
 
 }  // namespace
 
-std::vector<Forgotten> beyond_history(const Observed& o) {
+std::vector<MigrationDeletion> beyond_history(const Observed& o) {
   const std::size_t limit = o.job.spec.run_policy.migration_history_limit;
   std::vector<const crds::RankMigration*> ended;
   for (const crds::RankMigration& m : o.migrations)
@@ -26,7 +26,7 @@ std::vector<Forgotten> beyond_history(const Observed& o) {
   for (const crds::RankMigration& asked : asked_on_pods(o)) needed.insert(asked.metadata.name);
   std::ranges::sort(ended, {},
                     [](const crds::RankMigration* m) { return std::tie(m->status.completion_time, m->metadata.name); });
-  std::vector<Forgotten> out;
+  std::vector<MigrationDeletion> out;
   for (std::size_t i = 0; i < ended.size() - limit && out.size() < kPerReconcile; ++i)
     if (const crds::RankMigration& m = *ended[i]; !needed.contains(m.metadata.name))
       out.push_back({m.metadata.name, m.metadata.uid});

@@ -11,6 +11,6 @@ namespace bsp::reconcile {
 // Those beyond spec.runPolicy.migrationHistoryLimit, oldest first. Never one that is still needed: those of the stored wave,
 // which receive its gain, and those of annotations that still stand, which would ask again. Where ranks have been, the scheduler
 // knows without them (scheduler_state.h).
-std::vector<Forgotten> beyond_history(const Observed& o);
+std::vector<MigrationDeletion> beyond_history(const Observed& o);
 
 }  // namespace bsp::reconcile

@@ -291,7 +291,7 @@ Step reconcile_job(const Observed& o, const Advice& advice, const migrate::Limit
   k.warn();
   if (o.queued) k.work.workload = workload_writes(o, k.pods_left());
   // Not while ranks may be stopped, because every request takes time.
-  if (o.job.status.phase != JobPhase::kMigrating) k.work.forget = beyond_history(o);
+  if (o.job.status.phase != JobPhase::kMigrating) k.work.delete_migrations = beyond_history(o);
   return k.take();
 }
 

@@ -74,17 +74,17 @@ void JobKernel::begin_moves() {
       if (!r.migration.empty()) refuse_aloud({r.migration, "ProgramFinished", "the program is ending"});
     return;
   }
-  const Begun begun = begin_wave(o, requests, status());
-  note_drain(begun.stuck);
-  for (const Refusal& r : begun.refused) refuse_aloud(r);
-  for (const Refusal& r : begun.waiting) note_waiting(r);
-  if (!begun.wave) return;
+  const WaveStart start = begin_wave(o, requests, status());
+  note_drain(start.stuck);
+  for (const Refusal& r : start.refused) refuse_aloud(r);
+  for (const Refusal& r : start.waiting) note_waiting(r);
+  if (!start.wave) return;
   work.moving = true;
-  for (const migrate::Move& move : begun.wave->moves)
+  for (const migrate::Move& move : start.wave->moves)
     change.reserve.push_back({move.target_pod, move.rank, status().epoch->sets[move.target_set], move.target_node});
   enter(JobPhase::kMigrating, "Migrating",
-        std::format("wave {} moves {} {}", begun.wave->number, begun.wave->moves.size(),
-                    begun.wave->moves.size() == 1 ? "rank" : "ranks"));
+        std::format("wave {} moves {} {}", start.wave->number, start.wave->moves.size(),
+                    start.wave->moves.size() == 1 ? "rank" : "ranks"));
 }
 
 // Before the moves of a wave change where the ranks are.

@@ -169,7 +169,7 @@ struct Event {
 };
 
 // A RankMigration to be deleted.
-struct Forgotten {
+struct MigrationDeletion {
   std::string migration;
   std::string uid;
 };
@@ -195,7 +195,7 @@ struct Work {
   std::vector<PodRequest> create_pods = {};
   std::vector<std::string> delete_pods = {};
   std::vector<migrate::Action> actions = {};  // verbs to sidecars
-  std::vector<Forgotten> forget = {};
+  std::vector<MigrationDeletion> delete_migrations = {};
   WorkloadWrites workload = {};
   nlohmann::json pod_group = {};  // to be created unless it is there; null: none is needed now
   bool remove_finalizer = false;  // the job is being deleted and nothing of it is left

@@ -23,13 +23,13 @@ struct Refusal {
   std::string reason;  // CamelCase
   std::string message;
 };
-struct Begun {
+struct WaveStart {
   std::optional<migrate::Wave> wave;  // nullopt: nothing to move
   std::vector<Refusal> refused;
   std::vector<Refusal> waiting;  // made by hand, while too many ranks move: they stay Pending
   std::string stuck;             // why a rank whose node is drained can't move now; "": all of them can
 };
-Begun begin_wave(const Observed& o, const std::vector<MoveRequest>& requests, crds::BspJobStatus& status);
+WaveStart begin_wave(const Observed& o, const std::vector<MoveRequest>& requests, crds::BspJobStatus& status);
 
 // The object of a move; null: it is not there.
 const crds::RankMigration* migration_of(const migrate::Move& move, const Observed& o);

@@ -26,9 +26,9 @@ crds::RankMigration ended(const std::string& name, int at, migrate::Phase phase 
   return m;
 }
 
-std::vector<std::string> names_of(const std::vector<Forgotten>& forgotten) {
+std::vector<std::string> names_of(const std::vector<MigrationDeletion>& deletions) {
   std::vector<std::string> names;
-  for (const auto& [name, uid] : forgotten) {
+  for (const auto& [name, uid] : deletions) {
     EXPECT_EQ(uid, "uid-" + name) << "another one of its name is not meant";
     names.push_back(name);
   }
@@ -68,10 +68,10 @@ TEST(History, DeletesThousandsInSeveralReconciles) {
 }
 
 // As the shell does once a step asks for it.
-void forget(sim::World& w) {
+void delete_old_migrations(sim::World& w) {
   const Step step = w.reconcile();
   if (step.change()) return;
-  for (const auto& [name, uid] : step.work().forget) w.delete_migration(name);
+  for (const auto& [name, uid] : step.work().delete_migrations) w.delete_migration(name);
 }
 
 // Without its answer, an annotation would ask again.
@@ -84,7 +84,7 @@ TEST(History, KeepsTheAnswerToAnAnnotationThatStands) {
     w.pod_of(0)->facts_of.clear();
   };
   const auto ticks = [&] {
-    for (int i = 0; i < 200; ++i) w.tick(), forget(w);
+    for (int i = 0; i < 200; ++i) w.tick(), delete_old_migrations(w);
   };
   annotate("No Such Set");
   ticks();
@@ -108,17 +108,17 @@ TEST(History, KeepsTheStoredWave) {
   ASSERT_TRUE(w.run_until(crds::JobPhase::kRunning));
   w.migrate_by_hand("first", 0, "fast");
   ASSERT_TRUE(w.run_until(crds::JobPhase::kMigrating)) << w.trace;
-  EXPECT_THAT(w.reconcile().work().forget, IsEmpty());
+  EXPECT_THAT(w.reconcile().work().delete_migrations, IsEmpty());
   ASSERT_TRUE(w.run_until([&] { return crds::is_finished(w.migration("first").status.phase); }))
       << w.violation << w.trace;
   ASSERT_TRUE(w.run_until(crds::JobPhase::kRunning)) << w.trace;
-  EXPECT_THAT(w.reconcile().work().forget, IsEmpty());
+  EXPECT_THAT(w.reconcile().work().delete_migrations, IsEmpty());
   w.migrate_by_hand("second", 1, "fast");
   ASSERT_TRUE(w.run_until([&] { return crds::is_finished(w.migration("second").status.phase); }))
       << w.violation << w.trace;
   ASSERT_TRUE(w.run_until([&] {
-    const auto forgotten = w.reconcile().work().forget;
-    return forgotten.size() == 1 && forgotten[0].migration == "first";
+    const auto deletions = w.reconcile().work().delete_migrations;
+    return deletions.size() == 1 && deletions[0].migration == "first";
   })) << w.trace;
 }
 

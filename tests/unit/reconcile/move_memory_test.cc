@@ -38,7 +38,7 @@ class MoveMemoryTest : public testing::Test {
     for (observe::NodeFacts& node : o.nodes)
       if (node.set == "fast") node.memory = mebibytes * kMi;
   }
-  Begun begin(std::vector<MoveRequest> requests) {
+  WaveStart begin(std::vector<MoveRequest> requests) {
     crds::BspJobStatus status = o.job.status;
     return begin_wave(o, std::move(requests), status);
   }
@@ -73,12 +73,12 @@ TEST_F(MoveMemoryTest, DecidesWhetherAMoveMayBegin) {
   give(356);
   EXPECT_TRUE(begin({to_fast()}).wave);
   give(355);
-  const Begun begun = begin({to_fast()});
-  EXPECT_FALSE(begun.wave);
-  ASSERT_EQ(begun.refused.size(), 1u);
-  EXPECT_EQ(begun.refused[0].reason, "NoCapacity");
+  const WaveStart start = begin({to_fast()});
+  EXPECT_FALSE(start.wave);
+  ASSERT_EQ(start.refused.size(), 1u);
+  EXPECT_EQ(start.refused[0].reason, "NoCapacity");
   EXPECT_THAT(
-      begun.refused[0].message,
+      start.refused[0].message,
       HasSubstr("has a free slot, but not the memory that a move takes while it lasts: 256 MiB for the rank and "
                 "100 MiB for its checkpoint, and 355 MiB are left"));
 }

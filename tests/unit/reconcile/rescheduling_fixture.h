@@ -79,7 +79,7 @@ class Rescheduling : public testing::Test {
   }
   migrate::Wave begin(const Decided& decided) {
     o.job.status.last_decision = decided.decision;
-    Begun begun = begin_wave(o, decided.moves, o.job.status);
+    WaveStart begun = begin_wave(o, decided.moves, o.job.status);
     check(begun.wave.has_value(), "there is something to move");
     return *begun.wave;
   }

@@ -102,7 +102,7 @@ TEST_F(TenThousandRanks, StatusStaysBelow512KiBAfterADecisionAndInAWave) {
   ASSERT_GT(decided.moves.size(), kMoves);
   const std::size_t after_decision = stored_bytes(o.job);
   decided.moves.resize(kMoves);
-  Begun begun = begin_wave(o, decided.moves, o.job.status);
+  WaveStart begun = begin_wave(o, decided.moves, o.job.status);
   ASSERT_TRUE(begun.wave);
   for (migrate::Move& move : begun.wave->moves) move.target_uid = uid(), move.target_address = address(move.rank);
   o.job.status.wave_state = migrate::to_json(*begun.wave);

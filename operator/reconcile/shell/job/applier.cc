@@ -56,7 +56,7 @@ void Applier::apply(const Observed& o, const Advice& advice, const Work& work, c
   reservation_.keep(work);
   evictions_.keep(o.job, work.protect);
   workload_.write(work.workload);
-  notices_.forget(work.forget);
+  notices_.delete_migrations(work.delete_migrations);
   pod_group_.keep(work.pod_group);
   pods_.create(o, work.create_pods, prepared.signer);
   pods_.remove(o, work.delete_pods);

@@ -91,8 +91,8 @@ Duration JobShell::until_next(const Observed& o, const Work& work) const {
   if (starting) return std::max<Duration>(pods_.until_next_try(kStartingJob), kRetry);
   const bool over = crds::is_finished(phase);
   if (!over && phase != crds::JobPhase::kSuspended) return kIdle;
-  if (!work.delete_pods.empty() || !work.notices.migrations.empty() || !work.forget.empty() || work.remove_job ||
-      work.remove_finalizer)
+  if (!work.delete_pods.empty() || !work.notices.migrations.empty() || !work.delete_migrations.empty() ||
+      work.remove_job || work.remove_finalizer)
     return kIdle;
   Duration next = kQuiet;
   if (const auto ttl = o.job.spec.run_policy.ttl_seconds_after_finished; over && ttl)

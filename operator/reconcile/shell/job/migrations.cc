@@ -105,10 +105,10 @@ void MigrationWriter::write_pending() {
   });
 }
 
-void MigrationWriter::forget(const std::vector<Forgotten>& migrations) {
+void MigrationWriter::remove(const std::vector<MigrationDeletion>& migrations) {
   for (const auto& [name, uid] : migrations) {
     last_.erase(name);
-    calls_->once("forget RankMigration " + name, [&client = client_, &cache = cache_, job = job_, name, uid] {
+    calls_->once("delete RankMigration " + name, [&client = client_, &cache = cache_, job = job_, name, uid] {
       const kube::Key key = job.own(kRankMigration, name);
       auto removed = client.remove(key, uid);
       if (!removed && removed.error().code != ErrorCode::kNotFound && removed.error().code != ErrorCode::kConflict)

@@ -23,7 +23,7 @@ class MigrationWriter {
   // To be created, or their status written, at the next write_pending(); the newest of each counts.
   void add(const crds::RankMigration& migration);
   void write_pending();
-  void forget(const std::vector<Forgotten>& migrations);
+  void remove(const std::vector<MigrationDeletion>& migrations);
 
  private:
   kube::Client& client_;

@@ -21,7 +21,7 @@ class JobNotices {
   void add(const Observed& o, const Advice& advice);
   void add_reported(const Decided& call);
   void write();
-  void forget(const std::vector<Forgotten>& migrations) { migrations_.forget(migrations); }
+  void delete_migrations(const std::vector<MigrationDeletion>& migrations) { migrations_.remove(migrations); }
 
  private:
   void record(const std::string& line) const { record_(job_ref_.at.name_space, job_ref_.at.name, line); }
