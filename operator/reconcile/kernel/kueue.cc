@@ -9,6 +9,7 @@
 #include "crds/names.h"
 #include "operator/decide/mapping.h"
 #include "operator/reconcile/kernel/observed.h"
+#include "operator/reconcile/kernel/placement.h"
 #include "operator/reconcile/kernel/start_platform.h"
 #include "operator/reconcile/kernel/status.h"
 
@@ -65,6 +66,7 @@ std::map<std::string, std::uint32_t> ranks_by_set(const Observed& o) {
 json pod_template(const crds::BspJob& job, const std::string& set) {
   json made = {{"metadata", json::object()}, {"spec", part_at(job.spec.pod_template, "spec")}};
   json& spec = made["spec"];
+  require_platform(spec);
   spec["nodeSelector"][job.spec.sets.label] = set;
   spec["restartPolicy"] = "Never";
   if (!part_at(spec, "initContainers").is_array()) spec["initContainers"] = json::array();

@@ -39,16 +39,15 @@ void prefer(json& spec, const std::string& node) {
                      {{{"key", "kubernetes.io/hostname"}, {"operator", "In"}, {"values", json::array({node})}}}}}}});
 }
 
-// A template that names another platform keeps it, and no node fits.
+bool flag(const json& spec, const char* name) { return flag_at(spec, name, false); }
+
+}  // namespace
+
 void require_platform(json& spec) {
   json& selector = child(spec, "nodeSelector", json::value_t::object);
   for (const auto& [label, value] : names::kPlatformLabels)
     if (!selector.contains(label)) selector[std::string(label)] = value;
 }
-
-bool flag(const json& spec, const char* name) { return flag_at(spec, name, false); }
-
-}  // namespace
 
 void place_pod(json& spec, const crds::BspJob& job, const PodRequest& request, const PodOptions& options) {
   // The user's, else Kubernetes' default. bsp-init ends at once whatever has no use for it, such as a source after its move.

@@ -35,6 +35,9 @@ struct PodOptions {
   Duration start = std::chrono::minutes(5);  // JobLimits::start
 };
 
+// Selects the nodes for which the runtime is built. A template that names another platform keeps it, and no node fits.
+void require_platform(nlohmann::json& spec);
+
 // Completes a PodSpec: node or node affinity, how long it may take to end, its user namespace.
 void place_pod(nlohmann::json& spec, const crds::BspJob& job, const PodRequest& request, const PodOptions& options);
 

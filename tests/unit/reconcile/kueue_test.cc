@@ -47,7 +47,9 @@ TEST(Kueue, AJobWaitsWithoutPodsForItsAdmission) {
   EXPECT_EQ(spec["podSets"][0]["name"], "fast");
   EXPECT_EQ(spec["podSets"][0]["count"].get<int>() + spec["podSets"][1]["count"].get<int>(), 3);
   const json pod = spec["podSets"][0]["template"]["spec"];
-  EXPECT_EQ(pod["nodeSelector"], json({{w.job.spec.sets.label, "fast"}})) << "so the flavor is that of the Set";
+  json selector = {{w.job.spec.sets.label, "fast"}};
+  for (const auto& [label, value] : names::kPlatformLabels) selector[std::string(label)] = value;
+  EXPECT_EQ(pod["nodeSelector"], selector) << "so the flavor is that of the Set, and of nodes that can run a rank";
   EXPECT_EQ(pod["containers"].size(), 1u);
   EXPECT_EQ(w.queued->workload["metadata"]["ownerReferences"][0]["kind"], "BSPJob");
   set_condition(w, "QuotaReserved", false, "Pending",
