@@ -25,9 +25,10 @@ Result<void> enough_slots(const std::vector<std::uint32_t>& free, std::uint32_t 
   if (slots >= ranks) return {};
   const std::string needed = std::format("{} ranks need {} slots, but the Sets have {} free: ", ranks, ranks, slots);
   if (slots == 0)
-    return fail(ErrorCode::kNoSpace, needed +
-                                         "add nodes that fit a rank to the pools, or let the ranks ask for less "
-                                         "(requests, nodeSelector of spec.template)");
+    return fail(ErrorCode::kNoSpace,
+                needed +
+                    "add nodes that fit a rank to the pools, or let the ranks ask for less "
+                    "(requests, affinity, nodeSelector of spec.template) and tolerate more (tolerations)");
   return fail(ErrorCode::kNoSpace,
               needed + std::format("add {} slots to the pools, or lower spec.ranks to {}", ranks - slots, slots));
 }

@@ -67,7 +67,7 @@ TEST(Mapping, NamesTheRemedyWhereThereIsNoSlot) {
     EXPECT_EQ(
         initial_mapping(mapping, 1, Platform{}).error().message,
         "1 ranks need 1 slots, but the Sets have 0 free: add nodes that fit a rank to the pools, or let the ranks "
-        "ask for less (requests, nodeSelector of spec.template)");
+        "ask for less (requests, affinity, nodeSelector of spec.template) and tolerate more (tolerations)");
   }
 }
 
