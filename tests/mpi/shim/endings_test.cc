@@ -40,6 +40,13 @@ TEST(Endings, ProgramExitsWithoutFinalize) {
   job.expect_ok();
 }
 
+// Its destructor calls MPI after main() has returned, when the shim's own objects may be gone.
+TEST(Endings, LibraryEndsMpiInADestructor) {
+  Job job({.ranks = 2, .program = "shim_outlasting", .arguments = {}, .environment = {}});
+  one_turn(job);
+  job.finish_ok();
+}
+
 TEST(Endings, AbortEndsTheRankWithItsCode) {
   Job job({.ranks = 2, .program = "shim_lifecycle", .arguments = {"100", "abort", "42"}, .environment = {}});
   one_turn(job);
