@@ -52,4 +52,10 @@ void add_world_to_pml() {
   must(pml->add_comm(pre.comm_self), "adding MPI_COMM_SELF to the pml");
 }
 
+bool uses_ob1() {
+  const auto* const pml = static_cast<const Pml*>(find_in_mpi("mca_pml"));
+  void* const of_ob1 = find_in_mpi("mca_pml_ob1_add_comm");
+  return pml != nullptr && of_ob1 != nullptr && reinterpret_cast<void*>(pml->add_comm) == of_ob1;
+}
+
 }  // namespace bsp::shim

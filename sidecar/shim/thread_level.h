@@ -7,5 +7,7 @@ namespace bsp::shim {
 void set_thread_level(int level);
 // Call after MPI_Session_init.
 void add_world_to_pml();
+// Whether messages travel by Open MPI's pml "ob1".
+bool uses_ob1();
 
 }  // namespace bsp::shim

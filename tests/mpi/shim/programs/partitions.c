@@ -1,5 +1,5 @@
 /* Partitioned requests of one communicator, peer and tag: they match in the order in which both sides made them, whatever the order in
- * which they start and become ready (MPI 4.1, 4.2). No other message has such a tag. */
+ * which they start and become ready (MPI 4.1, 4.2). No other message has such a tag, and no wildcard matches them. */
 #include "check.h"
 
 enum { kSame = 3, kParts = 2, kTag = 5 };
@@ -36,6 +36,31 @@ static void exchange(int s) {
   MPI_Waitall(kSame, send, MPI_STATUSES_IGNORE);
 }
 
+static void start_send(MPI_Request* request) {
+  MPI_Start(request);
+  MPI_Pready_range(0, kParts - 1, *request);
+}
+
+/* Receives and probes with wildcards see the message that was sent after the partitioned one, and that one alone. */
+static void match_no_wildcard(int s) {
+  int word = -1, other = -1;
+  MPI_Request any;
+  MPI_Status status;
+  MPI_Irecv(&word, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &any);
+  for (int i = 0; i < kSame; ++i) out[i][0] = s + i, out[i][1] = rank, start_send(&send[i]);
+  for (int i = 0; i < 2; ++i) MPI_Send(&s, 1, MPI_INT, next, 40 + i, MPI_COMM_WORLD);
+  MPI_Wait(&any, &status);
+  CHECK(word == s && status.MPI_SOURCE == previous && status.MPI_TAG == 40);
+  MPI_Probe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &status);
+  CHECK(status.MPI_SOURCE == previous && status.MPI_TAG == 41);
+  MPI_Recv(&other, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &status);
+  CHECK(other == s && status.MPI_TAG == 41);
+  MPI_Startall(kSame, receive);
+  MPI_Waitall(kSame, receive, MPI_STATUSES_IGNORE);
+  MPI_Waitall(kSame, send, MPI_STATUSES_IGNORE);
+  for (int i = 0; i < kSame; ++i) CHECK(in[i][0] == s + i && in[i][1] == previous);
+}
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -47,6 +72,7 @@ int main(int argc, char** argv) {
   make();
   for (int s = 0, n = supersteps(argc, argv); going_on(s, n); ++s) {
     exchange(s);
+    match_no_wildcard(s);
     if (s % 3 == 2) release(), make();
     /* No tag that a program may use receives what another request has sent. */
     MPI_Request any;
