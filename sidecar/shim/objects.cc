@@ -72,6 +72,32 @@ int idup(MPI_Comm from, MPI_Comm* made, MPI_Request* request, const char* what, 
   return copy_attributes(from, *made);
 }
 
+// Open MPI 5.0 gives a communicator that MPI_Comm_create_group makes the topology of the old one. Of fewer ranks it isn't one, and can't be
+// made again in the next epoch.
+bool has_misfit_topology(MPI_Comm made, MPI_Comm from) {
+  int topology = MPI_UNDEFINED;
+  int ranks = 0;
+  int ranks_before = 0;
+  if (made == pre.comm_null || real.Topo_test(made, &topology) != MPI_SUCCESS || topology == MPI_UNDEFINED)
+    return false;
+  real.Comm_size(made, &ranks);
+  real.Comm_size(to_real(from), &ranks_before);
+  return ranks < ranks_before;
+}
+
+// MPI_Comm_create doesn't copy it.
+int drop_topology(MPI_Comm* made) {
+  MPI_Group all = nullptr;
+  MPI_Comm plain = nullptr;
+  real.Comm_group(*made, &all);
+  const int rc = real.Comm_create(*made, all, &plain);
+  real.Group_free(&all);
+  if (rc != MPI_SUCCESS) return rc;
+  real.Comm_free(made);
+  *made = plain;
+  return MPI_SUCCESS;
+}
+
 // A matched message is MPI's handle; its communicator is needed again when the message is received.
 std::mutex message_lock;
 std::map<MPI_Message, const Peers*> messages;
@@ -133,6 +159,14 @@ int MPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm, MPI
   Call call;
   return idup(comm, newcomm, request, "MPI_Comm_idup_with_info",
               [&](MPI_Comm* made) { return real.Comm_idup_with_info(to_real(comm), to_real(info), made, request); });
+}
+
+int MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* newcomm) {
+  Call call;
+  int rc = real.Comm_create_group(to_real(comm), to_real(group), tag, newcomm);
+  if (rc == MPI_SUCCESS && has_misfit_topology(*newcomm, comm)) rc = drop_topology(newcomm);
+  if (rc == MPI_SUCCESS) wrap_tagged(newcomm, comm, tag);
+  return rc;
 }
 
 // Open MPI 5.0 exchanges the edges on the communicator under the tags -50 and -51 and receives them from any source. Its

@@ -1,6 +1,6 @@
 /* The neighbours in every kind of topology, queried in every superstep: Cartesian, graph, distributed graph from all
  * ranks' edges on one rank, from shuffled ones, and from adjacent ones; with and without permission to reorder; with
- * weights, MPI_UNWEIGHTED and MPI_WEIGHTS_EMPTY. */
+ * weights, MPI_UNWEIGHTED and MPI_WEIGHTS_EMPTY. And communicators of some of their ranks, which have none. */
 #include "check.h"
 
 enum { kMost = 16, kKinds = 3 };
@@ -159,6 +159,28 @@ static void check_path(MPI_Comm comm) {
   CHECK(neighbours[i] == (me + 1 < size ? me + 1 : me));
 }
 
+/* All but the first rank. */
+static MPI_Comm others(MPI_Comm of) {
+  const int first = 0;
+  MPI_Group all, group;
+  MPI_Comm made = MPI_COMM_NULL;
+  MPI_Comm_group(of, &all);
+  MPI_Group_excl(all, 1, &first, &group);
+  if (rank != first) MPI_Comm_create_group(of, group, 9, &made);
+  MPI_Group_free(&group);
+  MPI_Group_free(&all);
+  return made;
+}
+
+static void check_others(MPI_Comm comm) {
+  if (comm == MPI_COMM_NULL) return;
+  int me, kind, sum = 0;
+  MPI_Comm_rank(comm, &me);
+  MPI_Topo_test(comm, &kind);
+  MPI_Allreduce(&me, &sum, 1, MPI_INT, MPI_SUM, comm);
+  CHECK(me == rank - 1 && kind == MPI_UNDEFINED && sum == (size - 1) * (size - 2) / 2);
+}
+
 /* One graph after another of the same communicator, all edges at rank 0, most of them one other rank's: it still receives
  * them when the others go on. The nonblocking collectives before them shift whatever MPI counts on the communicator. */
 static void check_many(int collectives) {
@@ -186,6 +208,7 @@ static void check_many(int collectives) {
 
 typedef struct {
   MPI_Comm graphs[2][kKinds], grid, path, lonely; /* graphs: [weighted][kind] */
+  MPI_Comm others[3];
 } Topologies;
 
 static Topologies make(int reorder) {
@@ -198,6 +221,9 @@ static Topologies make(int reorder) {
   t.grid = grid(reorder);
   t.path = path(reorder);
   t.lonely = lonely(reorder);
+  t.others[0] = others(t.graphs[1][2]);
+  t.others[1] = others(t.grid);
+  t.others[2] = others(t.path);
   return t;
 }
 
@@ -207,6 +233,7 @@ static void check(const Topologies* t) {
   check_grid(t->grid);
   check_path(t->path);
   check_lonely(t->lonely);
+  for (int i = 0; i < 3; ++i) check_others(t->others[i]);
 }
 
 static void drop(Topologies* t) {
@@ -215,6 +242,8 @@ static void drop(Topologies* t) {
   MPI_Comm_free(&t->grid);
   MPI_Comm_free(&t->path);
   MPI_Comm_free(&t->lonely);
+  for (int i = 0; i < 3; ++i)
+    if (t->others[i] != MPI_COMM_NULL) MPI_Comm_free(&t->others[i]);
 }
 
 int main(int argc, char** argv) {
