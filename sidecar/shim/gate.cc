@@ -37,6 +37,7 @@
 #include "sidecar/shim/moved_cpu_time.h"
 #include "sidecar/shim/real.h"
 #include "sidecar/shim/recipes.h"
+#include "sidecar/shim/roomy_stack.h"
 #include "sidecar/shim/timer_descriptors.h"
 #include "sidecar/shim/windows.h"
 
@@ -290,7 +291,7 @@ void end_superstep(MPI_Comm comm) {
   BSP_RING_STORE(state.ring->gate_reached_ns, realtime_ns());
   const std::uint64_t verdict = wait_while_armed(word);
   if (bsp_gate_state_of(verdict) >= BSP_GATE_COMMITTED && bsp_gate_superstep(verdict) <= superstep)
-    committed(comm, verdict);
+    with_room([&] { committed(comm, verdict); });
   measure.skip();
 }
 

@@ -52,11 +52,12 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"shim_ignored", 4, 3}, Case{"shim_ignored", 5, 2}, Case{"shim_order", 4, 3},
                     Case{"shim_any_time", 2, 3}, Case{"shim_dynamic", 2, 3}, Case{"shim_attribute_threads", 2, 3},
                     Case{"shim_rules", 4, 4}, Case{"shim_mpif", 3, 4}, Case{"shim_partitions", 3, 12},
-                    Case{"shim_extensions", 3, 4}, Case{"shim_tool_variables", 3, 4}, Case{"shim_windows", 2, 6},
-                    Case{"shim_windows", 5, 4}, Case{"shim_exhausted", 7, 3}, Case{"shim_local_calls", 2, 6},
-                    Case{"shim_out_of_step", 3, 12}, Case{"shim_threads_out_of_step", 3, 6},
-                    Case{"shim_late_errors", 3, 4}, Case{"shim_repeated", 3, 5}, Case{"shim_generalised", 2, 4},
-                    Case{"shim_nothing", 2, 4}, Case{"shim_empty_groups", 2, 4}, Case{"shim_surroundings", 2, 6}),
+                    Case{"shim_small_stack", 2, 4}, Case{"shim_extensions", 3, 4}, Case{"shim_tool_variables", 3, 4},
+                    Case{"shim_windows", 2, 6}, Case{"shim_windows", 5, 4}, Case{"shim_exhausted", 7, 3},
+                    Case{"shim_local_calls", 2, 6}, Case{"shim_out_of_step", 3, 12},
+                    Case{"shim_threads_out_of_step", 3, 6}, Case{"shim_late_errors", 3, 4}, Case{"shim_repeated", 3, 5},
+                    Case{"shim_generalised", 2, 4}, Case{"shim_nothing", 2, 4}, Case{"shim_empty_groups", 2, 4},
+                    Case{"shim_surroundings", 2, 6}),
     [](const auto& tested) { return std::string(tested.param.program + 5) + std::to_string(tested.param.ranks); });
 
 // Threads that never pause, in every call that MPI answers from internal state: 2,400 rounds here, hours with
