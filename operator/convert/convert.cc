@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <format>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -13,6 +12,7 @@
 #include "crds/manifest.h"
 #include "crds/names.h"
 #include "operator/convert/mpirun.h"
+#include "operator/convert/names.h"
 #include "operator/convert/resources.h"
 
 namespace bsp::convert {
@@ -196,11 +196,10 @@ class MpiJob {
   Result<void> read_command() {
     BSP_TRY(std::vector<Word> words, launcher_words(command_path_));
     std::size_t begin = 0;
-    for (; begin < words.size() && words[begin].text.find('=') != std::string::npos &&
-           !words[begin].text.starts_with('-');
-         ++begin) {
-      const std::string& text = words[begin].text;  // a shell's NAME=VALUE before the command
-      before_mpirun_.emplace_back(text.substr(0, text.find('=')), text.substr(text.find('=') + 1));
+    for (; begin < words.size(); ++begin) {  // a shell's NAME=VALUE before the command
+      auto variable = assignment(words[begin].text);
+      if (!variable || words[begin].text.starts_with('-')) break;
+      before_mpirun_.push_back(std::move(*variable));
     }
     if (begin == words.size() || !is_mpirun(words[begin].text))
       return wrong(
@@ -228,18 +227,6 @@ class MpiJob {
       words = {"sh", "-c", line};
     }
     return words;
-  }
-
-  // Whether a word names the variable, as the container's $(NAME) or as a shell's $NAME or ${NAME}.
-  static bool names_variable(std::string_view text, const std::string& name) {
-    if (text.contains("$(" + name + ")") || text.contains("${" + name)) return true;
-    const std::string plain = "$" + name;
-    for (std::size_t at = text.find(plain); at != std::string_view::npos; at = text.find(plain, at + 1)) {
-      const std::size_t end = at + plain.size();
-      if (end == text.size() || (std::isalnum(static_cast<unsigned char>(text[end])) == 0 && text[end] != '_'))
-        return true;
-    }
-    return false;
   }
 
   // What mpirun passes on to the ranks: what -x names, and MPI's own parameters. What the launcher's pod or shell has put into

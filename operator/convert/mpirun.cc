@@ -5,6 +5,8 @@
 #include <charconv>
 #include <format>
 
+#include "operator/convert/names.h"
+
 namespace bsp::convert {
 namespace {
 
@@ -123,19 +125,18 @@ Result<void> apply(const Option& option, const std::string& written, std::span<c
     }
     case Meaning::kExport: {
       const std::string text = value(0);
-      if (const std::size_t equals = text.find('='); equals != std::string::npos)
-        run.environment.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+      if (auto variable = assignment(text))
+        run.environment.push_back(std::move(*variable));
       else
         run.exported.push_back(text);
       break;
     }
     case Meaning::kEnvironment: {
-      const std::string text = value(0);
-      const std::size_t equals = text.find('=');  // MPICH takes NAME=VALUE too
+      auto variable = assignment(value(0));  // MPICH takes NAME=VALUE too
       if (values.size() == 2)
-        run.environment.emplace_back(text, value(1));
+        run.environment.emplace_back(value(0), value(1));
       else
-        run.environment.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+        run.environment.push_back(std::move(*variable));
       break;
     }
     case Meaning::kParameter:
@@ -187,7 +188,7 @@ Result<MpiRun> read_mpirun(std::span<const Word> words) {
       values.push_back({.text = std::string(bare.substr(name.size() + 1)), .source = "", .expanded = false});
     const auto is_whole = [&] {
       return values.size() == option->values ||
-             (option->means == Meaning::kEnvironment && values.size() == 1 && values[0].text.contains('='));
+             (option->means == Meaning::kEnvironment && values.size() == 1 && assignment(values[0].text));
     };
     while (!is_whole() && ++at < words.size()) values.push_back(words[at]);
     if (!is_whole()) return fail(ErrorCode::kInvalid, std::format("{} has no value", written));
