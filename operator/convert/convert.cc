@@ -280,13 +280,13 @@ class MpiJob {
         const bool is_device = name.contains('/');
         if (is_device) note(field, "carried over, but a rank that uses a device such as a GPU can't move");
         if (slots == 1) continue;
-        if (const auto devices = whole_number<std::int64_t>(quantity); is_device && devices && *devices % slots != 0)
+        auto share = divided(name, quantity, slots);
+        if (!share) return wrong(field, share.error().message);
+        if (is_device && share->ends_with('m'))
           return wrong(field,
                        std::format("is {} for {} ranks, each of which gets a pod: give a worker as many as it has "
                                    "ranks, or none",
-                                   *devices, slots));
-        auto share = divided(quantity, slots);
-        if (!share) return wrong(field, share.error().message);
+                                   text_of(quantity), slots));
         quantity = *share;
       }
     }

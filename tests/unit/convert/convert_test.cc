@@ -105,6 +105,21 @@ TEST(Convert, ADeviceIsNotShared) {
   EXPECT_THAT(shared.error().message, HasSubstr("limits.rdma/ib: is 1 for 4 ranks, each of which gets a pod"));
 }
 
+std::string with_worker(std::string manifest, const std::string& container) {
+  const std::string plain = "{name: w, image: i}";
+  return manifest.replace(manifest.find(plain), plain.size(), container);
+}
+
+TEST(Convert, QuotedDevicesAreNotSharedEither) {
+  for (const std::string devices : {"nvidia.com/gpu: '1'", "rdma/hca: 1", "rdma/hca: '3'", "a.b/c: '1500m'"}) {
+    const auto converted = convert(with_worker(job("[mpirun, ./a]", "slotsPerWorker: 2"),
+                                               "{name: w, image: i, resources: {limits: {" + devices + "}}}"),
+                                   "a.yaml");
+    ASSERT_FALSE(converted) << devices << converted->yaml;
+    EXPECT_THAT(converted.error().message, HasSubstr("for 2 ranks, each of which gets a pod")) << devices;
+  }
+}
+
 TEST(Convert, HydrasEnvironmentMayBeOneWord) {
   const auto converted = convert(job("[mpiexec.hydra, -genv, A=1, -genv, B, '2', -n, '4', ./a]"), "a.yaml");
   ASSERT_TRUE(converted) << converted.error().message;

@@ -102,9 +102,22 @@ TEST(Resources, AreSharedOutAndRoundedUp) {
                                                                       {"4Gi", 4, "1Gi"},
                                                                       {"1.5Gi", 2, "786432Ki"},
                                                                       {"10M", 4, "2500k"},
+                                                                      {"3Pi", 2, "1572864Gi"},
+                                                                      {"1E", 3, "334P"},
+                                                                      {"5P", 2, "2500T"},
+                                                                      {"1Ei", 1024, "1024Ti"},
+                                                                      {"3u", 2, "1500n"},
                                                                       {1, 1, "1"}})
-    EXPECT_EQ(divided(quantity, parts).value_or("?"), share) << quantity.dump() << " / " << parts;
-  EXPECT_FALSE(divided("much", 2));
+    EXPECT_EQ(divided("cpu", quantity, parts).value_or("?"), share) << quantity.dump() << " / " << parts;
+  EXPECT_FALSE(divided("cpu", "much", 2));
+}
+
+TEST(Resources, PagesStayWhole) {
+  EXPECT_EQ(divided("hugepages-2Mi", "5120Mi", 8).value_or("?"), "640Mi");
+  EXPECT_EQ(divided("hugepages-2Mi", "10Mi", 4).value_or("?"), "4Mi");
+  EXPECT_EQ(divided("hugepages-1Gi", "4Gi", 3).value_or("?"), "2Gi");
+  EXPECT_FALSE(divided("hugepages-", "4Gi", 3));
+  EXPECT_FALSE(divided("hugepages-0Mi", "4Gi", 3));
 }
 
 }  // namespace
