@@ -148,7 +148,7 @@ TEST(Convert, WrongInputNamesLineFieldAndRemedy) {
            {job("[python, a.py]"),
             "a.yaml:13: spec.mpiReplicaSpecs.Launcher.template.spec.containers[0].command: runs \"python\" and not "
             "mpirun"},
-           {job("[sh, -c, cd /a && mpirun b]"), ".command: its shell's command line has \"&&\" in it: leave mpirun"},
+           {job("[sh, -c, cp a b && mpirun c]"), ".command: line 1 of its script runs \"cp\": do it in the image"},
            {job("[sh, run.sh]"), "starts a shell without a command line"},
            {job("[mpirun, -np, many, a]"), ".command: -np is \"many\": write a number"},
            {job("[mpirun, -np, '2']"), "no program to run"},
@@ -160,6 +160,135 @@ TEST(Convert, WrongInputNamesLineFieldAndRemedy) {
     EXPECT_EQ(converted.error().code, ErrorCode::kInvalid);
     EXPECT_THAT(converted.error().message, HasSubstr(message)) << manifest;
   }
+}
+
+std::string shell_job(std::string script, std::string_view more = "") {
+  constexpr std::string_view kIndent = "\n              ";
+  for (std::size_t at = 0; (at = script.find('\n', at)) != std::string::npos; at += kIndent.size())
+    script.replace(at, 1, kIndent);
+  return job("[bash, -c]\n            args:\n            - |\n              " + script, more);
+}
+TEST(Convert, ARanksShellDoesWhatTheLaunchersDid) {
+  for (const auto& [script, command] : std::vector<std::pair<std::string, std::string>>{
+           {"mpirun -np 2 ./a b", "- ./a\n        - b\n"},
+           {"N=4\nmpirun -np $N ./a $N", "- ./a\n        - \"4\"\n"},
+           {"mpirun -np 2 ./a \"$B\"", "- bash\n        - -c\n        - exec ./a \"$B\"\n"},
+           {". /etc/profile && mpirun -np 2 ./a", "- . /etc/profile && exec ./a\n"},
+           {"mpirun -np 2 -x L=/l:$L ./a", "- export L=/l:$L; exec ./a\n"},
+           {"cd b && mpirun -np 2 ./a 'c d'", "- cd b && exec ./a 'c d'\n"},
+           {"A='x y'; mpirun -np 2 ./a $A \"$A\" $B", "- exec ./a x y 'x y' $B\n"}}) {
+    const auto converted = convert(shell_job(script), "a.yaml");
+    ASSERT_TRUE(converted) << script << converted.error().message;
+    EXPECT_THAT(converted->yaml, HasSubstr(command)) << script;
+  }
+  const auto login = convert(job("[/bin/bash, -lc, 'mpirun -np 2 ./a $B']"), "a.yaml");
+  ASSERT_TRUE(login) << login.error().message;
+  EXPECT_THAT(login->yaml, HasSubstr("- /bin/bash\n        - -lc\n"));
+}
+
+TEST(Convert, WhatTheScriptExportsReachesTheRanksAsByMpirun) {
+  const auto converted =
+      convert(shell_job("export A=1 B=2\nexport OMPI_MCA_io=romio341 OMPI_MCA_btl=tcp\nC=3 mpirun -np 2 -x A -x C ./a"),
+              "a.yaml");
+  ASSERT_TRUE(converted) << converted.error().message;
+  for (const char* entry : {"name: A\n          value: \"1\"", "name: C\n          value: \"3\"", "name: OMPI_MCA_io"})
+    EXPECT_THAT(converted->yaml, HasSubstr(entry));
+  EXPECT_THAT(converted->yaml, Not(HasSubstr("name: B\n")));
+  EXPECT_THAT(converted->yaml, Not(HasSubstr("btl")));
+  EXPECT_THAT(converted->notes,
+              testing::ElementsAre(HasSubstr("B is not carried over: mpirun passes on only what -x names")));
+  for (const std::string more : {"mpiImplementation: MPICH", "mpiImplementation: Intel"}) {
+    const auto all = convert(shell_job("export A=1\nmpirun -n 2 ./a", more), "a.yaml");
+    ASSERT_TRUE(all) << all.error().message;
+    EXPECT_THAT(all->yaml, HasSubstr("name: A\n")) << more;
+  }
+}
+
+TEST(Convert, ALineOfTheScriptIsNamedWithItsField) {
+  const auto converted = convert(shell_job("sleep 1\ncp a b\nmpirun -np 2 ./a"), "a.yaml");
+  ASSERT_FALSE(converted);
+  EXPECT_THAT(
+      converted.error().message,
+      HasSubstr("a.yaml:14: spec.mpiReplicaSpecs.Launcher.template.spec.containers[0].args: line 2 of its script "
+                "runs \"cp\": do it in the image"));
+}
+
+TEST(Convert, ResourcesAreSharedByAsManyRanksAsAWorkerRuns) {
+  for (const auto& [options, more, share] :
+       std::vector<std::tuple<std::string, std::string, std::string>>{{"-np, '8'", "slotsPerWorker: 1", "cpu: \"4\""},
+                                                                      {"-np, '8'", "slotsPerWorker: 8", "cpu: \"2\""},
+                                                                      {"-np, '3'", "slotsPerWorker: 1", "cpu: \"8\""},
+                                                                      {"-np, '2'", "slotsPerWorker: 1", "cpu: 16"}}) {
+    const auto converted = convert(
+        with_worker(job("[mpirun, " + options + ", ./a]", more), "{name: w, image: i, resources: {limits: {cpu: 16}}}"),
+        "a.yaml");
+    ASSERT_TRUE(converted) << converted.error().message;
+    EXPECT_THAT(converted->yaml, HasSubstr(share)) << options << more;
+  }
+}
+
+TEST(Convert, RanksWithoutTheirNumber) {
+  for (const auto& [command, more, ranks] : std::vector<std::tuple<std::string, std::string, std::string>>{
+           {"[mpirun, ./a]", "runLauncherAsWorker: true", "ranks: 3"},
+           {"[mpirun, -N, '2', ./a]", "runLauncherAsWorker: true", "ranks: 6"},
+           {"[mpirun, ./a]", "runLauncherAsWorker: false", "ranks: 2"},
+           {"[mpirun, -host, 'x,y,z', ./a]", "slotsPerWorker: 4", "ranks: 3"},
+           {"[mpirun, -host, 'x:2,y:3', ./a]", "slotsPerWorker: 4", "ranks: 5"},
+           {"[mpirun, -host, 'x,y,z', -N, '2', ./a]", "slotsPerWorker: 4", "ranks: 6"},
+           {"[mpirun, -pernode, ./a]", "slotsPerWorker: 4", "ranks: 2"},
+           {"[mpirun, -np, '7', -host, 'a:*', ./a]", "slotsPerWorker: 4", "ranks: 7"}}) {
+    const auto converted = convert(job(command, more), "a.yaml");
+    ASSERT_TRUE(converted) << converted.error().message;
+    EXPECT_THAT(converted->yaml, HasSubstr(ranks)) << command << more;
+  }
+  for (const std::string option : {"-host, 'a:*'", "--map-by, 'ppr:2:socket'"}) {
+    const auto converted = convert(job("[mpirun, " + option + ", ./a]"), "a.yaml");
+    ASSERT_FALSE(converted) << option;
+    EXPECT_THAT(converted.error().message,
+                HasSubstr("leaves open how many ranks there are: write -np and their number"));
+  }
+}
+
+TEST(Convert, TheContainersVariablesAreFilledInWhereANumberMustBe) {
+  std::string manifest = job("[mpirun, -np, $(N), --timeout, $(T), ./a, $(N)]");
+  manifest.insert(manifest.find("    Worker:"), "            env: [{name: N, value: '6'}, {name: T, value: '30'}]\n");
+  const auto converted = convert(manifest, "a.yaml");
+  ASSERT_TRUE(converted) << converted.error().message;
+  for (const char* part : {"ranks: 6", "activeDeadlineSeconds: 30", "- $(N)\n", "name: \"N\"\n"})
+    EXPECT_THAT(converted->yaml, HasSubstr(part));
+}
+
+TEST(Convert, TimeoutIsADeadline) {
+  for (const auto& [command, deadline] : std::vector<std::pair<std::string, std::string>>{
+           {"[timeout, '90', mpirun, ./a]", "activeDeadlineSeconds: 90"},
+           {"[bash, -c, timeout -k 5 1.5h mpirun ./a]", "activeDeadlineSeconds: 5400"},
+           {"[timeout, 2m, mpirun, --timeout, '60', ./a]", "activeDeadlineSeconds: 60"}}) {
+    const auto converted = convert(job(command), "a.yaml");
+    ASSERT_TRUE(converted) << converted.error().message;
+    EXPECT_THAT(converted->yaml, HasSubstr(deadline)) << command;
+  }
+  EXPECT_THAT(convert(job("[timeout, soon, mpirun, ./a]"), "a.yaml").error().message, HasSubstr("timeout is \"soon\""));
+}
+
+TEST(Convert, OldManifestsWriteTypesInLowerCase) {
+  std::string manifest = job("[mpirun, ./a]");
+  manifest.replace(manifest.find("Launcher"), 8, "launcher");
+  manifest.replace(manifest.find("Worker"), 6, "worker");
+  const auto converted = convert(manifest, "a.yaml");
+  ASSERT_TRUE(converted) << converted.error().message;
+  EXPECT_THAT(converted->yaml, HasSubstr("ranks: 2"));
+  manifest.replace(manifest.find("replicas: 2"), 11, "replicas: x");
+  EXPECT_THAT(convert(manifest, "a.yaml").error().message,
+              HasSubstr("a.yaml:15: spec.mpiReplicaSpecs.worker.replicas"));
+}
+
+TEST(Convert, AGeneratedNameBecomesOne) {
+  std::string manifest = job("[mpirun, ./a]");
+  manifest.replace(manifest.find("{name: a}"), 9, "{generateName: pi-}");
+  const auto converted = convert(manifest, "a.yaml");
+  ASSERT_TRUE(converted) << converted.error().message;
+  EXPECT_THAT(converted->yaml, HasSubstr("name: pi\n"));
+  EXPECT_THAT(converted->notes, testing::ElementsAre(HasSubstr("metadata.generateName")));
 }
 
 // Whatever is where an object or a list should be: an error or a result, never an exception.

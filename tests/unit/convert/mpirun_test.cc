@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "operator/convert/resources.h"
-#include "operator/convert/shell_words.h"
+#include "operator/convert/script.h"
 
 #include <nlohmann/json.hpp>
 
@@ -17,8 +17,8 @@ using testing::IsEmpty;
 using testing::Pair;
 
 Result<MpiRun> read(std::string_view line) {
-  BSP_TRY(const std::vector<Word> words, shell_words(line));
-  return read_mpirun(words);
+  BSP_TRY(const Launch launch, read_script("mpirun " + std::string(line), false, {}));
+  return read_mpirun(launch.words);
 }
 
 std::vector<std::string> program_of(const MpiRun& run) {
@@ -68,29 +68,39 @@ TEST(Mpirun, WrongInputNamesTheOption) {
   }
 }
 
-TEST(ShellWords, QuotesAndLines) {
-  const auto words = shell_words("set -e\n# run\nexec mpirun \\\n  'a b' \"c $D\" e\\ f --x=\"1 2\"\n");
-  ASSERT_TRUE(words) << words.error().message;
-  std::vector<std::string> texts;
-  for (const Word& word : *words) texts.push_back(word.text);
-  EXPECT_THAT(texts, ElementsAre("mpirun", "a b", "c $D", "e f", "--x=1 2"));
-  EXPECT_FALSE((*words)[1].expanded);
-  EXPECT_TRUE((*words)[2].expanded);
-  EXPECT_EQ((*words)[4].source, "--x=\"1 2\"");
+TEST(Mpirun, ValuesThatOnlyAShellKnowsAreLeftToTheRanks) {
+  const auto run = read("-x A=$B -x \"C=$D e\" --mca io $F prog");
+  ASSERT_TRUE(run) << run.error().message;
+  std::vector<std::string> sources;
+  for (const auto& [name, word] : run->assignments) sources.push_back(word.source);
+  EXPECT_THAT(sources, ElementsAre("A=$B", "\"C=$D e\"", "OMPI_MCA_io=$F"));
+  EXPECT_FALSE(read("-x $VARIABLES prog"));
 }
 
-TEST(ShellWords, MoreThanOneCommandIsRefused) {
-  for (const auto& [line, message] :
-       std::vector<std::pair<std::string, std::string>>{{"cd /a && mpirun b", "\"&&\""},
-                                                        {"mpirun a | tee log", "\"|\""},
-                                                        {"mpirun a > log", "\">\""},
-                                                        {"sleep 5; mpirun a", "runs \"sleep\" and \"mpirun\""},
-                                                        {"mpirun 'a", "nothing closes"},
-                                                        {"  ", "is empty"}}) {
-    const auto words = shell_words(line);
-    ASSERT_FALSE(words) << line;
-    EXPECT_THAT(words.error().message, HasSubstr(message)) << line;
+TEST(Mpirun, TransportIsTheOperatorsHoweverItIsWritten) {
+  for (const char* option : {"-x OMPI_MCA_btl=tcp", "-x OMPI_MCA_pml", "--mca btl tcp", "-x PRTE_MCA_plm_ssh_args=-p",
+                             "-x OMPI_MCA_oob_tcp_if=$A"}) {
+    const auto run = read(std::string(option) + " prog");
+    ASSERT_TRUE(run) << run.error().message;
+    EXPECT_THAT(run->dropped, ElementsAre(Pair(testing::_, HasSubstr("the operator starts and connects")))) << option;
+    EXPECT_THAT(run->environment, IsEmpty()) << option;
+    EXPECT_THAT(run->exported, IsEmpty()) << option;
   }
+  EXPECT_THAT(read("-x OMPI_MCA_coll=^hcoll prog")->environment, ElementsAre(Pair("OMPI_MCA_coll", "^hcoll")));
+  EXPECT_THAT(read("-x OMPI_MCA_btlx=1 prog")->environment, ElementsAre(Pair("OMPI_MCA_btlx", "1")));
+}
+
+TEST(Mpirun, HostsHaveSlots) {
+  for (const auto& [option, hosts, slots] : std::vector<std::tuple<std::string, unsigned, unsigned>>{
+           {"-host a,b,c", 3, 3}, {"--host a:2,b", 2, 3}, {"-H a -H b:4", 2, 5}, {"-hosts a,b", 2, 2}}) {
+    const auto run = read(option + " prog");
+    ASSERT_TRUE(run) << run.error().message;
+    EXPECT_EQ(run->hosts, hosts) << option;
+    EXPECT_EQ(run->slots, slots) << option;
+    EXPECT_EQ(run->unclear, "") << option;
+  }
+  EXPECT_EQ(read("-host 'a:*' prog")->unclear, "-host a:*");
+  EXPECT_EQ(read("--map-by ppr:4:socket prog")->unclear, "--map-by ppr:4:socket");
 }
 
 TEST(Resources, AreSharedOutAndRoundedUp) {

@@ -1,0 +1,43 @@
+#include "operator/convert/source.h"
+
+#include <algorithm>
+#include <format>
+
+namespace bsp::convert {
+
+using nlohmann::json;
+
+std::string text_of(const json& scalar) { return scalar.is_string() ? scalar.get<std::string>() : scalar.dump(); }
+
+const json* Source::at(std::string_view path) const {
+  const json* found = &root_;
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const std::size_t end = std::min(path.find('.', begin), path.size());
+    const auto field = found->is_object() ? found->find(path.substr(begin, end - begin)) : found->end();
+    if (!found->is_object() || field == found->end() || field->is_null()) return nullptr;
+    found = &*field;
+    begin = end + 1;
+  }
+  return found;
+}
+
+std::string Source::where(std::string_view path) const {
+  std::string at(path);
+  for (;;) {  // of a field that isn't there: its parent's line
+    if (const auto line = lines_.find(at); line != lines_.end())
+      return std::format("{}:{}: {}", file_, line->second, path);
+    const std::size_t cut = at.find_last_of(".[");
+    if (cut == std::string::npos) return std::format("{}: {}", file_, path);
+    at.resize(cut);
+  }
+}
+
+std::unexpected<Error> Source::wrong(std::string_view path, std::string_view what) const {
+  return fail(ErrorCode::kInvalid, std::format("{}: {}", where(path), what));
+}
+
+void Source::note(std::string_view path, std::string_view what) {
+  notes.push_back(std::format("{}: {}", where(path), what));
+}
+
+}  // namespace bsp::convert
