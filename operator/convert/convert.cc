@@ -24,7 +24,8 @@ using nlohmann::json;
 
 class MpiJob {
  public:
-  MpiJob(const json& root, const YamlLines& lines, std::string_view file) : source_(root, lines, file) {}
+  MpiJob(const json& root, const YamlLines& lines, std::string_view file, std::string prefix)
+      : source_(root, lines, file, std::move(prefix)) {}
 
   Result<json> convert() {
     BSP_CHECK_OK(check_kind());
@@ -42,10 +43,13 @@ class MpiJob {
     json spec = {{"ranks", ranks}, {"template", std::move(pod_template)}};
     if (json policy = run_policy(); !policy.empty()) spec["runPolicy"] = std::move(policy);
     note_fields(source_);
-    return json{{"apiVersion", names::kApiVersion},
+    json job = {{"apiVersion", names::kApiVersion},
                 {"kind", names::kBspJobKind},
                 {"metadata", metadata()},
                 {"spec", std::move(spec)}};
+    if (auto checked = crds::read_bsp_job(write_yaml(job), "the BSPJob"); !checked)
+      return std::unexpected(checked.error());
+    return job;
   }
 
   [[nodiscard]] const std::vector<std::string>& notes() const { return source_.notes; }
@@ -297,17 +301,24 @@ Result<Converted> convert(std::string_view yaml, std::string_view file_name) {
                 std::format("{}:{}: {}", file_name, documents.error().line, documents.error().message));
   Converted result;
   bool found = false;
-  for (std::size_t i = 0; i < documents->size(); ++i) {
-    json object = (*documents)[i];
+  const auto add = [&](const json& object, const YamlLines& of, const std::string& prefix) -> Result<void> {
+    json printed = object;
     if (text_at(object, "kind") == "MPIJob") {
       found = true;
-      MpiJob job((*documents)[i], lines[i], file_name);
-      BSP_TRY(object, job.convert());
+      MpiJob job(object, of, file_name, prefix);
+      BSP_TRY(printed, job.convert());
       result.notes.insert(result.notes.end(), job.notes().begin(), job.notes().end());
-      if (auto checked = crds::read_bsp_job(write_yaml(object), std::format("{}, as a BSPJob", file_name)); !checked)
-        return std::unexpected(checked.error());
     }
-    result.yaml += (i == 0 ? "" : "---\n") + write_yaml(object);
+    result.yaml += (result.yaml.empty() ? "" : "---\n") + write_yaml(printed);
+    return {};
+  };
+  for (std::size_t i = 0; i < documents->size(); ++i) {
+    const json& document = (*documents)[i];
+    const json& items = part_at(document, "items");
+    const bool is_list = text_at(document, "kind").ends_with("List") && items.is_array();
+    if (!is_list) BSP_CHECK_OK(add(document, lines[i], ""));
+    for (std::size_t item = 0; is_list && item < items.size(); ++item)
+      BSP_CHECK_OK(add(items[item], lines[i], std::format("items[{}].", item)));
   }
   if (!found) return fail(ErrorCode::kInvalid, std::format("{} holds no MPIJob: kind must be MPIJob", file_name));
   return result;

@@ -82,7 +82,8 @@ class ScriptReader {
               " and not mpirun: write mpirun and the program here, or the program itself as the command of a BSPJob");
     }
     if (!done) return std::unexpected(done.error());
-    if (!dropped_.empty()) launch_.notes.push_back("not carried over, for only the launcher needs it: " + dropped_);
+    if (!dropped_.empty())
+      launch_.notes.push_back("not carried over, for only the launcher needs it: " + dropped_);
     return std::move(launch_);
   }
 

@@ -22,12 +22,13 @@ const json* Source::at(std::string_view path) const {
 }
 
 std::string Source::where(std::string_view path) const {
-  std::string at(path);
+  const std::string whole = prefix_ + std::string(path);
+  std::string at = whole;
   for (;;) {  // of a field that isn't there: its parent's line
     if (const auto line = lines_.find(at); line != lines_.end())
-      return std::format("{}:{}: {}", file_, line->second, path);
+      return std::format("{}:{}: {}", file_, line->second, whole);
     const std::size_t cut = at.find_last_of(".[");
-    if (cut == std::string::npos) return std::format("{}: {}", file_, path);
+    if (cut == std::string::npos) return std::format("{}: {}", file_, whole);
     at.resize(cut);
   }
 }

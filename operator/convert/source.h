@@ -15,8 +15,9 @@ std::string text_of(const nlohmann::json& scalar);
 
 class Source {
  public:
-  Source(const nlohmann::json& job, const YamlLines& lines, std::string_view file)
-      : root_(job), lines_(lines), file_(file) {}
+  // `prefix`: of the job in its document, such as items[2].
+  Source(const nlohmann::json& job, const YamlLines& lines, std::string_view file, std::string prefix)
+      : root_(job), lines_(lines), file_(file), prefix_(std::move(prefix)) {}
 
   // nullptr if it isn't there or null.
   [[nodiscard]] const nlohmann::json* at(std::string_view path) const;
@@ -30,6 +31,7 @@ class Source {
   const nlohmann::json& root_;
   const YamlLines& lines_;
   std::string_view file_;
+  std::string prefix_;
 };
 
 }  // namespace bsp::convert

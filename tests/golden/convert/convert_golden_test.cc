@@ -17,7 +17,7 @@ TEST_P(Manifest, BecomesABspJob) {
   golden::expect_same("convert/" + GetParam() + ".notes.txt", notes);
 }
 
-INSTANTIATE_TEST_SUITE_P(Convert, Manifest, testing::Values("plain", "shell", "hydra", "script"),
+INSTANTIATE_TEST_SUITE_P(Convert, Manifest, testing::Values("plain", "shell", "hydra", "script", "list"),
                          [](const auto& tested) { return tested.param; });
 
 }  // namespace

@@ -213,6 +213,24 @@ TEST(Convert, ALineOfTheScriptIsNamedWithItsField) {
                 "runs \"cp\": do it in the image"));
 }
 
+TEST(Convert, AListIsConvertedItemByItem) {
+  const std::string good = job("[mpirun, ./a]");
+  std::string list = "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}\n-";
+  for (std::size_t begin = 0; begin < good.size();) {
+    const std::size_t end = good.find('\n', begin) + 1;
+    list += (begin == 0 ? " " : "  ") + good.substr(begin, end - begin);
+    begin = end;
+  }
+  const auto converted = convert(list, "a.yaml");
+  ASSERT_TRUE(converted) << converted.error().message;
+  EXPECT_THAT(converted->yaml,
+              testing::StartsWith("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c\n---\napiVersion: migbsp.io"));
+  list.replace(list.find("replicas: 2"), 11, "replicas: 0");
+  const auto wrong = convert(list, "a.yaml");
+  ASSERT_FALSE(wrong);
+  EXPECT_THAT(wrong.error().message, HasSubstr("a.yaml:19: items[1].spec.mpiReplicaSpecs.Worker.replicas: is 0"));
+}
+
 TEST(Convert, ResourcesAreSharedByAsManyRanksAsAWorkerRuns) {
   for (const auto& [options, more, share] :
        std::vector<std::tuple<std::string, std::string, std::string>>{{"-np, '8'", "slotsPerWorker: 1", "cpu: \"4\""},
