@@ -9,7 +9,7 @@
 
 #include "base/json/fields.h"
 #include "base/json/yaml.h"
-#include "crds/manifest.h"
+#include "crds/bspjob.h"
 #include "crds/names.h"
 #include "operator/convert/environment.h"
 #include "operator/convert/launcher.h"
@@ -47,8 +47,7 @@ class MpiJob {
                 {"kind", names::kBspJobKind},
                 {"metadata", metadata()},
                 {"spec", std::move(spec)}};
-    if (auto checked = crds::read_bsp_job(write_yaml(job), "the BSPJob"); !checked)
-      return std::unexpected(checked.error());
+    BSP_CHECK_OK(check_result(job));
     return job;
   }
 
@@ -270,6 +269,31 @@ class MpiJob {
       result["name"] = name;
     }
     return result;
+  }
+
+  // Of a field of the result, the field that it comes from; empty if it comes from none.
+  [[nodiscard]] std::string origin(const std::string& field) const {
+    const std::string pod = "spec.template", policy = "spec.runPolicy.";
+    if (field.starts_with(std::format("{}.spec.containers[{}].command", pod, template_.main)) || field == "spec.ranks")
+      return launcher_.path;
+    if (field.starts_with(pod)) return template_.path + field.substr(pod.size());
+    if (field.starts_with("metadata")) return field;
+    if (!field.starts_with(policy)) return "";
+    return source_.at(field) != nullptr ? field : "spec." + field.substr(policy.size());
+  }
+
+  // The result is what `bsp-operator` and the cluster accept, or the message names what to change in the MPIJob.
+  Result<void> check_result(const json& job) const {
+    const auto read = crds::bsp_job_from_json(job);
+    auto valid = read ? crds::validate(read->spec) : Result<void>(std::unexpected(read.error()));
+    if (valid) return {};
+    const std::string message = valid.error().message;
+    const std::size_t colon = std::min(message.find(": "), message.size());
+    const std::string field = message.substr(0, colon), from = origin(field);
+    if (from.empty()) return source_.wrong("spec", std::format("the BSPJob's {}", message));
+    return source_.wrong(from, field == from || from.ends_with(field.substr(field.rfind('.')))
+                                   ? message.substr(std::min(colon + 2, message.size()))
+                                   : std::format("the BSPJob's {}", message));
   }
 
   struct Template {

@@ -231,6 +231,28 @@ TEST(Convert, AListIsConvertedItemByItem) {
   EXPECT_THAT(wrong.error().message, HasSubstr("a.yaml:19: items[1].spec.mpiReplicaSpecs.Worker.replicas: is 0"));
 }
 
+// The user has the MPIJob before him, not what was made of it.
+TEST(Convert, WhatIsWrongWithTheResultNamesTheMpiJobsField) {
+  const auto named = [](std::string manifest, const std::string& from, const std::string& to) {
+    manifest.replace(manifest.find(from), from.size(), to);
+    const auto converted = convert(manifest, "a.yaml");
+    return converted ? "converted" : converted.error().message;
+  };
+  const std::string good = job("[mpirun, ./a]");
+  EXPECT_THAT(
+      named(good, "          - {name: w", "          - {imagePullPolcy: Always, name: w"),
+      testing::StrEq("a.yaml:19: spec.mpiReplicaSpecs.Worker.template.spec.containers[0].imagePullPolcy: unknown "
+                     "field; did you mean imagePullPolicy?"));
+  EXPECT_THAT(named(good, "{name: a}", "{name: A_}"), HasSubstr("a.yaml:3: metadata.name: \"A_\" must be"));
+  EXPECT_THAT(named(good, "{name: a}", "{}"), HasSubstr("a.yaml:3: metadata.name: is required"));
+  EXPECT_THAT(named(job("[mpirun, ./a]", "cleanPodPolicy: Some"), "2", "2"),
+              HasSubstr("a.yaml:5: spec.cleanPodPolicy: \"Some\" is not one of"));
+  EXPECT_THAT(
+      named(job("[mpirun, -np, '99999999', ./a]"), "2", "2"),
+      HasSubstr(
+          "a.yaml:13: spec.mpiReplicaSpecs.Launcher.template.spec.containers[0].command: the BSPJob's spec.ranks"));
+}
+
 TEST(Convert, ResourcesAreSharedByAsManyRanksAsAWorkerRuns) {
   for (const auto& [options, more, share] :
        std::vector<std::tuple<std::string, std::string, std::string>>{{"-np, '8'", "slotsPerWorker: 1", "cpu: \"4\""},
