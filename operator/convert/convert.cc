@@ -107,6 +107,7 @@ class MpiJob {
     template_ = has_workers_ ? Template{workers->pod, workers->path, workers->main} : launcher_template_;
     if (!has_workers_) return {};
     note_launchers_own(source_, *launchers, *workers);
+    note_workers_command(source_, *workers);
     return {};
   }
 
@@ -190,6 +191,7 @@ class MpiJob {
                                     .passes_everything = is_other || is_hydra(launcher_.launch.mpirun)};
     const auto exported = carry_environment(source_, container, template_.container_path(), from, launcher_);
     BSP_TRY(container["command"], program(exported));
+    note_host_names(source_, container, template_.container_path());
     BSP_CHECK_OK(share_resources(container));
     return container;
   }

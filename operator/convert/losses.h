@@ -19,6 +19,10 @@ struct PodOf {
 
 // What the launcher's pod has and the worker's hasn't: the ranks run where the workers ran.
 void note_launchers_own(Source& job, const PodOf& launcher, const PodOf& worker);
+// What the worker's command prepares.
+void note_workers_command(Source& job, const PodOf& worker);
+// Values of the ranks' container that name the MPIJob's pods, which a BSPJob hasn't.
+void note_host_names(Source& job, const nlohmann::json& container, const std::string& path);
 // Fields of the job that mean something else, or nothing, to a BSPJob.
 void note_fields(Source& job);
 

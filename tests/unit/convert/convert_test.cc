@@ -331,6 +331,44 @@ TEST(Convert, AGeneratedNameBecomesOne) {
   EXPECT_THAT(converted->notes, testing::ElementsAre(HasSubstr("metadata.generateName")));
 }
 
+TEST(Convert, WhatIsLostIsNamed) {
+  const std::string shell = "            command: [mpirun, ./a]";
+  for (const auto& [where, text, note] : std::vector<std::tuple<std::string, std::string, std::string>>{
+           {"  mpiReplicaSpecs", "  queue: fast\n", "spec.queue: not carried over: it is no field of an MPIJob"},
+           {"  mpiReplicaSpecs", "  runPolicy: {schedulerName: v}\n", "spec.runPolicy.schedulerName: not carried over"},
+           {"          containers:\n          - name: l", "          affinity: {}\n",
+            "Launcher.template.spec.affinity: not"},
+           {"        spec:\n          containers:\n          - name: l", "        metadata: {labels: {a: b}}\n",
+            "Launcher.template.metadata.labels: not"},
+           {shell, "            envFrom: [{secretRef: {name: s}}]\n",
+            "Launcher.template.spec.containers[0].envFrom: not"},
+           {shell, "            volumeMounts: [{name: v, mountPath: /v}]\n", "containers[0].volumeMounts[0]: not"}}) {
+    std::string manifest = job("[mpirun, ./a]");
+    manifest.insert(manifest.find(where), text);
+    const auto converted = convert(manifest, "a.yaml");
+    ASSERT_TRUE(converted) << converted.error().message;
+    EXPECT_THAT(converted->notes, testing::ElementsAre(HasSubstr(note))) << text;
+  }
+  for (const auto& [container, note] : std::vector<std::pair<std::string, std::string>>{
+           {"command: [sh, -c, 'cp /a /b && /usr/sbin/sshd -D']",
+            "containers[0].command: not carried over: it runs \"cp\""},
+           {"args: [./prepare]", "containers[0].args: not carried over: it runs \"./prepare\""},
+           {"env: [{name: OMPI_MCA_btl, value: self}]", "env[0]: OMPI_MCA_btl is not carried over: the operator"},
+           {"env: [{name: MASTER_ADDR, value: a-worker-0.a}]", "MASTER_ADDR=a-worker-0.a names a pod of the MPIJob"}}) {
+    const auto converted =
+        convert(with_worker(job("[mpirun, ./a]"), "{name: w, image: i, " + container + "}"), "a.yaml");
+    ASSERT_TRUE(converted) << converted.error().message;
+    EXPECT_THAT(converted->notes, testing::ElementsAre(HasSubstr(note))) << container;
+  }
+  for (const std::string container : {"command: [/usr/sbin/sshd], args: [-De]", "command: [sleep, infinity]",
+                                      "command: [bash, -c, 'mkdir -p /run/sshd; service ssh start; sleep 1d']"}) {
+    const auto converted =
+        convert(with_worker(job("[mpirun, ./a]"), "{name: w, image: i, " + container + "}"), "a.yaml");
+    ASSERT_TRUE(converted) << converted.error().message;
+    EXPECT_THAT(converted->notes, testing::IsEmpty()) << container;
+  }
+}
+
 // Whatever is where an object or a list should be: an error or a result, never an exception.
 TEST(Convert, AnyValueInAnyPlace) {
   const std::string good = job("[mpirun, ./a]", "slotsPerWorker: 2");
