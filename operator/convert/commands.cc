@@ -44,16 +44,16 @@ std::span<const Word> behind_options(std::span<const Word> words, std::string_vi
 bool is_for_ssh(std::string_view path) {
   return path.contains(".ssh") || path.contains("/ssh") || path.contains("sshd");
 }
-bool prepares_ssh(const std::string& name, std::span<const Word> arguments) {
-  constexpr auto kFileCommands =
-      std::to_array<std::string_view>({"cp", "mv", "ln", "mkdir", "chmod", "chown", "touch", "rm", "install", "sed"});
-  return std::ranges::contains(kFileCommands, name) && !arguments.empty() && is_for_ssh(arguments.back().text);
+bool writes_last(const std::string& name) {
+  constexpr auto kFileCommands = std::to_array<std::string_view>(
+      {"cp", "mv", "ln", "mkdir", "chmod", "chown", "touch", "rm", "install", "sed", "truncate"});
+  return std::ranges::contains(kFileCommands, name);
 }
 
 // Of commands that are harmless with some arguments only.
 bool is_harmless(const std::string& name, std::span<const Word> arguments) {
   const std::string first = arguments.empty() ? "" : arguments[0].text;
-  if (prepares_ssh(name, arguments)) return true;
+  if (writes_last(name) && !arguments.empty() && is_for_ssh(arguments.back().text)) return true;
   if (name == "sed") return !has_option(arguments, "-i") && !has_option(arguments, "--in-place");
   if (name == "env") return arguments.empty();
   if (name == "sort") return !has_option(arguments, "-o");
@@ -139,13 +139,18 @@ std::optional<Offence> Judge::offence(const Command& command) {
     return std::nullopt;
   }
   for (const Redirection& redirection : command.redirections)
-    if (const std::string file = written_file(redirection); !file.empty())
+    if (const std::string file = written_file(redirection); !file.empty() && !is_hostfile(redirection.target))
       return Offence{command.line, std::format("writes \"{}\"", file)};
   if (auto found = of_substitutions(command)) return found;
   if (command.compound.empty()) return of_simple(command);
   auto found = offence(command.inner);
   if (found && !found->what.contains(" inside ")) found->what += std::format(" inside \"{}\"", command.compound);
   return found;
+}
+
+bool Judge::is_hostfile(const Word& word) const {
+  return std::ranges::contains(hostfiles, word.text) ||
+         std::ranges::contains(hostfiles, variables_.value(word).value_or(word.text));
 }
 
 std::optional<Offence> Judge::of_text(const std::string& text, int line) {
@@ -184,6 +189,7 @@ std::optional<Offence> Judge::of_simple(const Command& command) {
   }
   if (name == "trap" && arguments.size() > 1) return of_text(arguments[0].text, command.line);
   if (is_harmless(name, arguments)) return std::nullopt;
+  if ((writes_last(name) || name == "tee") && !arguments.empty() && is_hostfile(arguments.back())) return std::nullopt;
   if (name == "command" && !arguments.empty() && arguments[0].text.starts_with('-')) return std::nullopt;
   return Offence{command.line, std::format("runs \"{}\"", words[0].text)};
 }

@@ -23,6 +23,8 @@ class Judge {
   // `variables`: of the script so far.
   explicit Judge(const Variables& variables) : variables_(variables) {}
 
+  std::vector<std::string> hostfiles;  // that mpirun gets: whatever writes them only concerns the launcher
+
   // What the script does beside waiting, looking and printing; nullopt if nothing.
   [[nodiscard]] std::optional<Offence> offence(const Script& script);
   [[nodiscard]] std::optional<Offence> offence(const Pipeline& pipeline);
@@ -32,6 +34,8 @@ class Judge {
   [[nodiscard]] std::optional<Offence> of_simple(const Command& command);
   [[nodiscard]] std::optional<Offence> of_substitutions(const Command& command);
   [[nodiscard]] std::optional<Offence> of_text(const std::string& text, int line);
+
+  [[nodiscard]] bool is_hostfile(const Word& word) const;
 
   const Variables& variables_;
   std::map<std::string, std::optional<Offence>, std::less<>> functions_;  // those that the script has defined so far

@@ -124,6 +124,8 @@ class MpiJob {
     if (!prepared) return source_.wrong(launcher_.path, prepared.error().message);
     std::string script = *prepared;
     for (const auto& [name, word] : launcher_.run.assignments) script += std::format("export {}; ", word.source);
+    if (!launcher_.run.directory.empty() && !script.empty())
+      script += std::format("cd {} && ", quoted(launcher_.run.directory));
     json plain = json::array();
     if (script.empty() && words.empty()) {
       for (const Word& word : launcher_.run.program) plain.push_back(word.text);
@@ -174,10 +176,7 @@ class MpiJob {
     }
     container["name"] = "app";
     const json& launcher = launchers();
-    if (const std::string directory = working_directory(); !directory.empty())
-      container["workingDir"] = directory;
-    else if (launcher.contains("workingDir"))
-      container["workingDir"] = launcher["workingDir"];
+    BSP_CHECK_OK(set_directory(container));
     const json& user = part_at(launcher, "securityContext");
     const json& own = part_at(container, "securityContext");
     if (user.is_object() && (own.is_null() || own.is_object()))
@@ -196,8 +195,19 @@ class MpiJob {
     return container;
   }
 
-  [[nodiscard]] std::string working_directory() const {
-    return launcher_.run.directory.empty() ? launcher_.launch.directory : launcher_.run.directory;
+  // mpirun passes on the directory that it runs in.
+  Result<void> set_directory(json& container) const {
+    const std::string own = text_at(launchers(), "workingDir");
+    const std::string from = launcher_.launch.directory.empty() ? own : launcher_.launch.directory;
+    std::string directory = launcher_.run.directory;
+    if (!directory.empty() && !directory.starts_with('/')) {
+      if (from.empty())
+        return source_.wrong(launcher_.path, std::format("--wdir is \"{}\": write it from / on", directory));
+      directory = std::format("{}/{}", from, directory);
+    }
+    if (directory.empty()) directory = from;
+    if (!directory.empty()) container["workingDir"] = directory;
+    return {};
   }
 
   // An int32 of the MPIJob's API.

@@ -60,7 +60,7 @@ std::optional<std::uint32_t> seconds_of(const std::string& duration) {
 
 bool is_shell(const std::string& word) {
   const std::string name = base_name(word);
-  return name == "sh" || name == "bash" || name == "ash" || name == "dash" || name == "zsh" || name == "ksh";
+  return name == "sh" || name == "bash" || name == "ash" || name == "dash";
 }
 
 std::size_t script_place(const std::vector<std::string>& words) {

@@ -16,6 +16,7 @@ enum class Meaning {
   kRanksPerWorker,
   kOneRankPerWorker,
   kHosts,
+  kHostfile,
   kMapping,
   kExport,
   kEnvironment,
@@ -94,10 +95,10 @@ constexpr auto kOptions = std::to_array<Option>({
     {"host", 1, Meaning::kHosts},
     {"H", 1, Meaning::kHosts},
     {"hosts", 1, Meaning::kHosts},
-    {"hostfile", 1, Meaning::kPlacement},
-    {"machinefile", 1, Meaning::kPlacement},
-    {"default-hostfile", 1, Meaning::kPlacement},
-    {"f", 1, Meaning::kPlacement},
+    {"hostfile", 1, Meaning::kHostfile},
+    {"machinefile", 1, Meaning::kHostfile},
+    {"default-hostfile", 1, Meaning::kHostfile},
+    {"f", 1, Meaning::kHostfile},
     {"rankfile", 1, Meaning::kPlacement},
     {"rf", 1, Meaning::kPlacement},
     {"pernode", 0, Meaning::kOneRankPerWorker},
@@ -175,6 +176,7 @@ Result<void> apply(const Option& option, const std::string& written, std::span<c
     run.dropped.emplace_back(std::move(text), why);
   };
   constexpr const char* kOperators = "the operator starts and connects the ranks";
+  constexpr const char* kPlaced = "spec.sets and spec.initialMapping place the ranks";
   switch (option.means) {
     case Meaning::kRanks: {
       BSP_TRY(run.ranks, number(written, value(0)));
@@ -231,9 +233,13 @@ Result<void> apply(const Option& option, const std::string& written, std::span<c
       break;
     case Meaning::kHosts:
       add_hosts(value(0), run);
+      drop(kPlaced);
+      break;
+    case Meaning::kHostfile:  // the operator's has all workers with their slots
+      if (value(0) != "/etc/mpi/hostfile") run.unclear = std::format("{} {}", written, value(0));
       [[fallthrough]];
     case Meaning::kPlacement:
-      drop("spec.sets and spec.initialMapping place the ranks");
+      drop(kPlaced);
       break;
     case Meaning::kTool:
       drop("it concerns mpirun, which doesn't run");
@@ -245,7 +251,8 @@ Result<void> apply(const Option& option, const std::string& written, std::span<c
 // Whether the option's $(NAME) of the container is filled in here: the others go on to a container that has it, too.
 bool is_filled_in(const Option& option) {
   return option.means == Meaning::kRanks || option.means == Meaning::kRanksPerWorker ||
-         option.means == Meaning::kMapping || option.means == Meaning::kSeconds || option.means == Meaning::kHosts;
+         option.means == Meaning::kMapping || option.means == Meaning::kSeconds || option.means == Meaning::kHosts ||
+         option.means == Meaning::kHostfile;
 }
 
 // Whether the value of an option must be known here, or it passes through a rank's shell, or is left out.
@@ -253,6 +260,7 @@ bool needs_value(const Option& option, std::span<const Word> values) {
   switch (option.means) {
     case Meaning::kNothing:
     case Meaning::kPlacement:
+    case Meaning::kHostfile:
     case Meaning::kTool:
       return false;
     case Meaning::kExport:
@@ -274,6 +282,12 @@ bool is_mpirun(const std::string& word) {
          name == "mpirun.openmpi" || name == "mpiexec.openmpi" || name == "mpirun.mpich" || name == "mpiexec.mpich";
 }
 
+bool is_hostfile_option(std::string_view word) {
+  word.remove_prefix(std::min(word.find_first_not_of('-'), word.size()));
+  const auto option = std::ranges::find(kOptions, word, &Option::name);
+  return option != kOptions.end() && option->means == Meaning::kHostfile;
+}
+
 bool is_hydra(const std::string& word) { return word.ends_with(".hydra") || word.ends_with(".mpich"); }
 
 bool is_launch_variable(std::string_view name) {
@@ -292,6 +306,9 @@ Result<MpiRun> read_mpirun(std::span<const Word> words, const Variables& variabl
     const std::string_view bare = std::string_view(written).substr(written.starts_with("--") ? 2 : 1);
     const std::string_view name = bare.substr(0, bare.find('='));
     const auto option = std::ranges::find(kOptions, name, &Option::name);
+    if (option == kOptions.end() && written.contains(' '))
+      return fail(ErrorCode::kInvalid,
+                  std::format("mpirun's \"{}\" is one word: write the option and its value as two", written));
     if (option == kOptions.end())
       return fail(ErrorCode::kInvalid,
                   std::format("mpirun's option {} isn't known: remove it if the program needn't have it", written));

@@ -31,6 +31,7 @@ struct MpiRun {
 };
 
 [[nodiscard]] bool is_mpirun(const std::string& word);
+[[nodiscard]] bool is_hostfile_option(std::string_view word);
 // Hydra passes on the whole environment, Open MPI only what -x names.
 [[nodiscard]] bool is_hydra(const std::string& word);
 

@@ -40,6 +40,17 @@ int count_mpirun(const Script& script) {
   return count;
 }
 
+// As they are written, since their names aren't known yet.
+void collect_hostfiles(const Script& script, std::vector<std::string>& files) {
+  for (const Pipeline& pipeline : script)
+    for (const Command& command : pipeline.commands) {
+      collect_hostfiles(command.inner, files);
+      const std::span<const Word> words = unwrapped(command.words).words;
+      for (std::size_t i = 1; runs_mpirun(words) && i + 1 < words.size(); ++i)
+        if (is_hostfile_option(words[i].text)) files.push_back(words[i + 1].text);
+    }
+}
+
 bool is_group(const Command& command) { return command.compound == "{" || command.compound == "("; }
 
 std::string text_of_command(const Command& command) {
@@ -73,6 +84,7 @@ class ScriptReader {
     if (count_mpirun(script) > 1)
       return fail(ErrorCode::kInvalid,
                   "its script runs mpirun more than once: make an MPIJob of each, and convert them all");
+    collect_hostfiles(script, judge_.hostfiles);
     const auto done = list(script);
     if (!found_ && count_mpirun(script) == 0) {
       if (blamed_.empty()) blamed_ = std::format("runs \"{}\"", last_);
@@ -82,8 +94,7 @@ class ScriptReader {
               " and not mpirun: write mpirun and the program here, or the program itself as the command of a BSPJob");
     }
     if (!done) return std::unexpected(done.error());
-    if (!dropped_.empty())
-      launch_.notes.push_back("not carried over, for only the launcher needs it: " + dropped_);
+    if (!dropped_.empty()) launch_.notes.push_back("not carried over, for only the launcher needs it: " + dropped_);
     return std::move(launch_);
   }
 
@@ -141,7 +152,8 @@ class ScriptReader {
     if (!found_ && next.commands.size() == 1 && ends_well(first))
       return wrong(first.line, std::format("may end with \"{}\" before mpirun", last_), "let mpirun run in any case");
     std::vector<std::string> names;
-    for (const Command& command : next.commands) collect_assigned(command, names);
+    for (const Command& command : next.commands)
+      if (last_ != "unset") collect_assigned(command, names);
     for (const std::string& name : names) {
       Variables::Value& value = launch_.variables.script[name];
       value.text = std::nullopt;
@@ -183,7 +195,8 @@ class ScriptReader {
     const bool sets_up = std::ranges::contains(kSetUp, name);
     if (name == "set") set_options(arguments);
     if (name == "unset")
-      for (const Word& word : arguments) launch_.variables.script.erase(word.text);
+      for (const Word& word : arguments)
+        if (is_name(word.text)) launch_.variables.script[word.text] = {.text = ""};
     if (!name.empty() && !sets && !sets_up && name != "cd" && name != "mkdir") return false;
     if (!depends_.empty() || next.next == "&")
       return wrong(command.line,

@@ -105,8 +105,9 @@ std::vector<Word> Variables::filled_in(const Word& word) const {
   for (const Piece& piece : word.pieces) {
     const auto part = value(piece);
     if (!part) return {word};
-    const auto divided = piece.quoted || piece.kind == Kind::kText ? std::vector{*part} : divided_value(*part);
-    if (!divided) return {word};
+    const bool is_whole = piece.quoted || piece.kind == Kind::kText;
+    const auto divided = is_whole ? std::vector{*part} : divided_value(*part);
+    if (!divided || (!is_whole && script.contains("IFS"))) return {word};
     any = any || piece.quoted || !part->empty();
     parts.back() += divided->front();
     parts.insert(parts.end(), divided->begin() + 1, divided->end());

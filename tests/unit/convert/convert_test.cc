@@ -281,7 +281,8 @@ TEST(Convert, RanksWithoutTheirNumber) {
     ASSERT_TRUE(converted) << converted.error().message;
     EXPECT_THAT(converted->yaml, HasSubstr(ranks)) << command << more;
   }
-  for (const std::string option : {"-host, 'a:*'", "--map-by, 'ppr:2:socket'"}) {
+  for (const std::string option :
+       {"-host, 'a:*'", "--map-by, 'ppr:2:socket'", "--hostfile, /own", "-N, '2', -machinefile, /own"}) {
     const auto converted = convert(job("[mpirun, " + option + ", ./a]"), "a.yaml");
     ASSERT_FALSE(converted) << option;
     EXPECT_THAT(converted.error().message,
@@ -296,6 +297,22 @@ TEST(Convert, TheContainersVariablesAreFilledInWhereANumberMustBe) {
   ASSERT_TRUE(converted) << converted.error().message;
   for (const char* part : {"ranks: 6", "activeDeadlineSeconds: 30", "- $(N)\n", "name: \"N\"\n"})
     EXPECT_THAT(converted->yaml, HasSubstr(part));
+}
+
+TEST(Convert, DirectoriesAreThoseOfMpirun) {
+  const auto at = [](const std::string& script, const std::string& own) {
+    std::string manifest = shell_job(script);
+    if (!own.empty()) manifest.insert(manifest.find("            command:"), "            workingDir: " + own + "\n");
+    const auto converted = convert(manifest, "a.yaml");
+    return converted ? converted->yaml : converted.error().message;
+  };
+  EXPECT_THAT(at("mpirun ./a", "/o"), HasSubstr("workingDir: /o\n"));
+  EXPECT_THAT(at("cd /b; mpirun ./a", "/o"), HasSubstr("workingDir: /b\n"));
+  EXPECT_THAT(at("mpirun --wdir c ./a", "/o"), HasSubstr("workingDir: /o/c\n"));
+  EXPECT_THAT(at("cd /b; mpirun --wdir c ./a", "/o"), HasSubstr("workingDir: /b/c\n"));
+  EXPECT_THAT(at("cd /b; mpirun --wdir /c ./a", ""), HasSubstr("workingDir: /c\n"));
+  EXPECT_THAT(at("cd b; mpirun --wdir /c ./a", ""), HasSubstr("- cd b; cd /c && exec ./a\n"));
+  EXPECT_THAT(at("mpirun --wdir c ./a", ""), HasSubstr("--wdir is \"c\": write it from / on"));
 }
 
 TEST(Convert, TimeoutIsADeadline) {

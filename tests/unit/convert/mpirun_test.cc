@@ -61,6 +61,7 @@ TEST(Mpirun, WrongInputNamesTheOption) {
                                                         {"-np", "-np has no value"},
                                                         {"-np 2", "no program to run"},
                                                         {"--frobnicate prog", "--frobnicate isn't known"},
+                                                        {"'-x A=1' prog", "\"-x A=1\" is one word"},
                                                         {"-np 2 a : -np 2 b", "several programs"}}) {
     const auto run = read(line);
     ASSERT_FALSE(run) << line;

@@ -39,7 +39,8 @@ TEST(Script, KnownValuesAreFilledIn) {
            {"NONE=; mpirun $NONE -np 2 a \"$NONE\"", "-np 2 a "},
            {"N=1; N+=2; mpirun -np $N a", "-np 12 a"},
            {"RUN=mpirun; $RUN -np 2 a", "-np 2 a"},
-           {"N=2 && export M=$N && mpirun -np $M a", "-np 2 a"}}) {
+           {"N=2 && export M=$N && mpirun -np $M a", "-np 2 a"},
+           {"unset FOUR; N=1; unset N; mpirun $N a \"$FOUR\"", "a "}}) {
     const auto launch = launched(script);
     ASSERT_TRUE(launch) << script << ": " << launch.error().message;
     EXPECT_EQ(joined(launch->words), words) << script;
@@ -62,7 +63,7 @@ TEST(Script, UnknownValuesStayAsTheyAre) {
            {"A='*.txt'; mpirun a $A", "a $A"},
            {"mpirun -np $((9223372036854775807 + 1)) a", "-np $((9223372036854775807 + 1)) a"},
            {"mpirun -np $((1 / 0)) a $((010))", "-np $((1 / 0)) a $((010))"},
-           {"unset FOUR; N=1; unset N; mpirun -np $N a", "-np $N a"}}) {
+           {"IFS=,; A=b,c; mpirun a $A \"$A\"", "a $A b,c"}}) {
     const auto launch = launched(script);
     ASSERT_TRUE(launch) << script << ": " << launch.error().message;
     EXPECT_EQ(joined(launch->words), words) << script;
@@ -83,13 +84,15 @@ TEST(Script, WhatOnlyConcernsTheLauncherIsNamedAndLeftOut) {
            {"service ssh start; mkdir -p /run/sshd; /usr/sbin/sshd; mpirun a", "service (line 1)"},
            {"cp /keys/* /root/.ssh/; chmod 600 /root/.ssh/id_rsa; mpirun a", "cp (line 1), chmod (line 1)"},
            {"mpirun --version; mpirun a", "mpirun (line 1)"},
+           {"H=/tmp/hosts; sed s/=1/=8/ /etc/mpi/hostfile > $H; mpirun --hostfile /tmp/hosts a", "sed (line 1)"},
+           {"cp /etc/mpi/hostfile \"$H\"; echo w-9 >> $H; mpirun -f \"$H\" a", "cp (line 1), echo (line 1)"},
            {"mpirun a; sleep infinity", "sleep (line 1)"}}) {
     const auto launch = launched(script);
     ASSERT_TRUE(launch) << script << ": " << launch.error().message;
     ASSERT_EQ(launch->notes.size(), 1U) << script;
     EXPECT_THAT(launch->notes[0], HasSubstr(named)) << script;
     EXPECT_THAT(launch->notes[0], HasSubstr("only the launcher needs it")) << script;
-    EXPECT_EQ(joined(launch->words), "a") << script;
+    EXPECT_EQ(launch->words.back().text, "a") << script;
     EXPECT_EQ(preparation(*launch, {}, {}).value_or("?"), "") << script;
   }
   for (const char* script : {"set -ex\nshopt -s nullglob\ntrap 'exit 1' INT\nmpirun a", ": ; true && mpirun a; exit $?",
@@ -179,6 +182,7 @@ TEST(Script, WhatCannotBeTheSameIsRefusedByName) {
            {"cat <<EOF > in\na\nEOF\nmpirun c", "writes \"in\""},
            {"echo a >> in; mpirun c", "writes \"in\""},
            {"echo a | tee in; mpirun c", "runs \"tee\""},
+           {"echo a > hosts; mpirun -np 2 --hostfile other c", "writes \"hosts\""},
            {"sed -i s/a/b/ in; mpirun c", "runs \"sed\""},
            {"A=$(rm b); mpirun c", "runs \"rm\""},
            {"echo $(rm b); mpirun c", "runs \"rm\""},
