@@ -22,6 +22,8 @@ namespace {
 
 using nlohmann::json;
 
+constexpr int kMostUnknownFields = 100;
+
 class MpiJob {
  public:
   MpiJob(const json& root, const YamlLines& lines, std::string_view file, std::string prefix)
@@ -47,6 +49,8 @@ class MpiJob {
                 {"kind", names::kBspJobKind},
                 {"metadata", metadata()},
                 {"spec", std::move(spec)}};
+    for (int field = 0; field < kMostUnknownFields && drop_unknown_field(job); ++field) {
+    }
     BSP_CHECK_OK(check_result(job));
     return job;
   }
@@ -292,6 +296,24 @@ class MpiJob {
     if (field.starts_with("metadata")) return field;
     if (!field.starts_with(policy)) return "";
     return source_.at(field) != nullptr ? field : "spec." + field.substr(policy.size());
+  }
+
+  // An API server drops a pod's unknown fields, so that the MPIJob ran without them.
+  bool drop_unknown_field(json& job) {
+    const auto read = crds::bsp_job_from_json(job);
+    const auto valid = read ? crds::validate(read->spec) : Result<void>(std::unexpected(read.error()));
+    if (valid) return false;
+    const std::string& message = valid.error().message;
+    const std::size_t colon = message.find(": unknown field");
+    if (colon == std::string::npos || !message.starts_with("spec.template.")) return false;
+    std::string pointer = "/" + message.substr(0, colon);
+    for (const char* sign : {".", "["}) std::ranges::replace(pointer, *sign, '/');
+    std::erase(pointer, ']');
+    const json::json_pointer field(pointer);
+    if (!job.contains(field) || !job[field.parent_pointer()].is_object()) return false;
+    job[field.parent_pointer()].erase(field.back());
+    source_.note(origin(message.substr(0, colon)), std::format("not carried over: {}", message.substr(colon + 2)));
+    return true;
   }
 
   // The result is what `bsp-operator` and the cluster accept, or the message names what to change in the MPIJob.
