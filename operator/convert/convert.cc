@@ -59,15 +59,15 @@ class MpiJob {
 
  private:
   Result<void> check_kind() const {
-    const json* api = source_.at("apiVersion");
+    const json* api = source_.field("apiVersion");
     const std::string version = api != nullptr ? text_of(*api) : "";
     if (version != "kubeflow.org/v2beta1" && version != "kubeflow.org/v1" && version != "kubeflow.org/v1alpha2")
       return source_.wrong("apiVersion",
                            std::format("is \"{}\": must be kubeflow.org/v2beta1, v1 or v1alpha2", version));
-    if (const json* spec = source_.at("spec"); spec == nullptr || !spec->is_object())
+    if (const json* spec = source_.field("spec"); spec == nullptr || !spec->is_object())
       return source_.wrong("spec", "must be an object");
     // A list here, say, would lose the job its limits without a word.
-    if (const json* policy = source_.at("spec.runPolicy"); policy != nullptr && !policy->is_object())
+    if (const json* policy = source_.field("spec.runPolicy"); policy != nullptr && !policy->is_object())
       return source_.wrong("spec.runPolicy", "must be an object");
     return {};
   }
@@ -77,15 +77,15 @@ class MpiJob {
     std::string path = std::format("spec.mpiReplicaSpecs.{}", type);
     std::string old = path;
     old[old.size() - type.size()] |= 0x20;
-    return source_.at(path) == nullptr && source_.at(old) != nullptr ? old : path;
+    return source_.field(path) == nullptr && source_.field(old) != nullptr ? old : path;
   }
 
   // The template of a replica, if there is one, after a check that it has containers.
   Result<std::optional<PodOf>> template_of(const std::string& replica) const {
-    if (source_.at(replica) == nullptr) return std::nullopt;
+    if (source_.field(replica) == nullptr) return std::nullopt;
     const std::string path = replica + ".template";
-    const json* found = source_.at(path);
-    const json* containers = source_.at(path + ".spec.containers");
+    const json* found = source_.field(path);
+    const json* containers = source_.field(path + ".spec.containers");
     if (found == nullptr || containers == nullptr || !containers->is_array() || containers->empty() ||
         !std::ranges::all_of(*containers, [](const json& c) { return c.is_object(); }))
       return source_.wrong(path + ".spec.containers", "must be a list with at least one container");
@@ -94,7 +94,7 @@ class MpiJob {
 
   // v1 names the container that runs mpirun; else it is the first.
   [[nodiscard]] std::size_t main_container(const json& containers) const {
-    const json* name = source_.at("spec.mainContainer");
+    const json* name = source_.field("spec.mainContainer");
     for (std::size_t i = 0; name != nullptr && i < containers.size(); ++i)
       if (part_at(containers[i], "name") == *name) return i;
     return 0;
@@ -186,7 +186,7 @@ class MpiJob {
     if (user.is_object() && (own.is_null() || own.is_object()))
       for (const char* field : {"runAsUser", "runAsGroup"})  // mpirun's ssh logs in as the launcher's user
         if (user.contains(field) && !own.contains(field)) container["securityContext"][field] = user[field];
-    const json* mpi = source_.at("spec.mpiImplementation");
+    const json* mpi = source_.field("spec.mpiImplementation");
     const bool is_other = mpi != nullptr && (*mpi == "MPICH" || *mpi == "Intel");
     const LauncherContainer from = {.container = launcher,
                                     .path = launcher_template_.container_path(),
@@ -216,7 +216,7 @@ class MpiJob {
 
   // An int32 of the MPIJob's API.
   Result<std::uint32_t> positive(std::string_view path, std::uint32_t otherwise) const {
-    const json* value = source_.at(path);
+    const json* value = source_.field(path);
     if (value == nullptr) return otherwise;
     const auto number = whole_number<std::int32_t>(*value);
     if (!number || *number < 1)
@@ -226,7 +226,7 @@ class MpiJob {
   }
 
   [[nodiscard]] bool launcher_is_worker() const {
-    const json* as_worker = source_.at("spec.runLauncherAsWorker");
+    const json* as_worker = source_.field("spec.runLauncherAsWorker");
     return as_worker != nullptr && *as_worker == true;
   }
   Result<std::uint64_t> number_of_hosts() {
@@ -264,8 +264,8 @@ class MpiJob {
     json policy = json::object();
     for (const char* field : {"cleanPodPolicy", "ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit"})
       for (const std::string& path : {std::format("spec.{}", field), std::format("spec.runPolicy.{}", field)})
-        if (const json* value = source_.at(path)) policy[field] = *value;
-    if (const json* value = source_.at("spec.runPolicy.suspend")) policy["suspend"] = *value;
+        if (const json* value = source_.field(path)) policy[field] = *value;
+    if (const json* value = source_.field("spec.runPolicy.suspend")) policy["suspend"] = *value;
     if (launcher_.run.seconds && !policy.contains("activeDeadlineSeconds"))
       policy["activeDeadlineSeconds"] = *launcher_.run.seconds;
     return policy;
@@ -274,10 +274,10 @@ class MpiJob {
   json metadata() {
     json result = json::object();
     for (const char* field : {"name", "namespace", "labels", "annotations"})
-      if (const json* value = source_.at(std::format("metadata.{}", field))) result[field] = *value;
+      if (const json* value = source_.field(std::format("metadata.{}", field))) result[field] = *value;
     if (result.contains("annotations") && result["annotations"].is_object())
       result["annotations"].erase("kubectl.kubernetes.io/last-applied-configuration");
-    const json* prefix = source_.at("metadata.generateName");
+    const json* prefix = source_.field("metadata.generateName");
     if (!result.contains("name") && prefix != nullptr && prefix->is_string()) {
       std::string name = prefix->get<std::string>();
       name.erase(name.find_last_not_of('-') + 1);
@@ -295,7 +295,7 @@ class MpiJob {
     if (field.starts_with(pod)) return template_.path + field.substr(pod.size());
     if (field.starts_with("metadata")) return field;
     if (!field.starts_with(policy)) return "";
-    return source_.at(field) != nullptr ? field : "spec." + field.substr(policy.size());
+    return source_.field(field) != nullptr ? field : "spec." + field.substr(policy.size());
   }
 
   // An API server drops a pod's unknown fields, so that the MPIJob ran without them.

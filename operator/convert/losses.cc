@@ -91,7 +91,7 @@ void note_workers_command(Source& job, const PodOf& worker) {
 }
 
 void note_host_names(Source& job, const json& container, const std::string& path) {
-  const json* name = job.at("metadata.name");
+  const json* name = job.field("metadata.name");
   if (name == nullptr || !name->is_string()) return;
   const auto is_named = [&](const std::string& text) {
     return text.contains(name->get<std::string>() + "-worker-") ||
@@ -114,17 +114,17 @@ void note_fields(Source& job) {
   constexpr auto kPolicies =
       std::to_array<std::string_view>({"cleanPodPolicy", "ttlSecondsAfterFinished", "activeDeadlineSeconds",
                                        "backoffLimit", "schedulingPolicy", "suspend", "managedBy"});
-  if (const json* mpi = job.at("spec.mpiImplementation"); mpi != nullptr && *mpi != "OpenMPI")
+  if (const json* mpi = job.field("spec.mpiImplementation"); mpi != nullptr && *mpi != "OpenMPI")
     job.note("spec.mpiImplementation",
              std::format("{}: the program must be built with Open MPI 5 to run as a BSPJob", text_of(*mpi)));
-  if (const char* policy = "spec.runPolicy.schedulingPolicy"; job.at(policy) != nullptr)
+  if (const char* policy = "spec.runPolicy.schedulingPolicy"; job.field(policy) != nullptr)
     job.note(policy,
              "not carried over: a start is all or nothing anyway; spec.scheduling.gang can leave it to Volcano or "
              "scheduler-plugins");
   for (const char* path : {"spec.runPolicy.managedBy", "spec.launcherCreationPolicy"})
-    if (job.at(path) != nullptr) job.note(path, "not carried over: a BSPJob has nothing like it");
+    if (job.field(path) != nullptr) job.note(path, "not carried over: a BSPJob has nothing like it");
   const auto note_unknown = [&](const char* path, const auto& known) {
-    if (const json* fields = job.at(path); fields != nullptr && fields->is_object())
+    if (const json* fields = job.field(path); fields != nullptr && fields->is_object())
       for (const auto& [name, value] : fields->items())
         if (!std::ranges::contains(known, name))
           job.note(std::format("{}.{}", path, name),

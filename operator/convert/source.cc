@@ -9,13 +9,13 @@ using nlohmann::json;
 
 std::string text_of(const json& scalar) { return scalar.is_string() ? scalar.get<std::string>() : scalar.dump(); }
 
-const json* Source::at(std::string_view path) const {
+const json* Source::field(std::string_view path) const {
   const json* found = &root_;
   for (std::size_t begin = 0; begin <= path.size();) {
     const std::size_t end = std::min(path.find('.', begin), path.size());
-    const auto field = found->is_object() ? found->find(path.substr(begin, end - begin)) : found->end();
-    if (!found->is_object() || field == found->end() || field->is_null()) return nullptr;
-    found = &*field;
+    const auto member = found->is_object() ? found->find(path.substr(begin, end - begin)) : found->end();
+    if (!found->is_object() || member == found->end() || member->is_null()) return nullptr;
+    found = &*member;
     begin = end + 1;
   }
   return found;

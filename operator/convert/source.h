@@ -20,7 +20,7 @@ class Source {
       : root_(job), lines_(lines), file_(file), prefix_(std::move(prefix)) {}
 
   // nullptr if it isn't there or null.
-  [[nodiscard]] const nlohmann::json* at(std::string_view path) const;
+  [[nodiscard]] const nlohmann::json* field(std::string_view path) const;
   [[nodiscard]] std::string where(std::string_view path) const;
   [[nodiscard]] std::unexpected<Error> wrong(std::string_view path, std::string_view what) const;
   void note(std::string_view path, std::string_view what);
