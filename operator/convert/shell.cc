@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::string_view kBlank = " \t\r", kControl = "\n;&|()<>";
 constexpr int kDeepest = 50;
+constexpr std::size_t kLongest = 100'000, kLongestBraces = 1'000;
 
 class Parser {
  public:
@@ -37,13 +38,15 @@ class Parser {
     at_ += what.size();
     return true;
   }
-  [[nodiscard]] int line() const {
-    return 1 + static_cast<int>(std::ranges::count(text_.substr(0, std::min(at_, text_.size())), '\n'));
+  [[nodiscard]] int line() {
+    const std::size_t end = std::min(at_, text_.size());
+    for (; counted_ < end; ++counted_) line_ += text_[counted_] == '\n' ? 1 : 0;
+    return line_;
   }
-  [[nodiscard]] std::unexpected<Error> wrong(std::string_view what) const {
+  [[nodiscard]] std::unexpected<Error> wrong(std::string_view what) {
     return fail(ErrorCode::kInvalid, std::format("{} (line {})", what, line()));
   }
-  [[nodiscard]] std::unexpected<Error> unexpected() const {
+  [[nodiscard]] std::unexpected<Error> unexpected() {
     return at_end() ? wrong("ends too early") : wrong(std::format("has \"{}\" where a shell expects none", token()));
   }
 
@@ -398,8 +401,10 @@ class Parser {
 
   // {a,b} and {1..3} make words of their own in bash.
   [[nodiscard]] bool is_brace() const {
-    const std::string_view inside = bare().substr(0, std::min(bare().find('}'), bare().size()));
-    return inside.size() < bare().size() && (inside.contains(',') || inside.contains(".."));
+    const std::string_view rest = text_.substr(at_, kLongestBraces);
+    const std::size_t end = rest.find_first_of(" \t\r\n;&|()<>}");
+    const std::string_view inside = rest.substr(0, std::min(end, rest.size()));
+    return inside.size() < rest.size() && rest[inside.size()] == '}' && (inside.contains(',') || inside.contains(".."));
   }
 
   Result<Word> word() {
@@ -444,13 +449,17 @@ class Parser {
 
   std::string_view text_;
   std::size_t at_ = 0;
-  int depth_ = 0;
+  int depth_ = 0, line_ = 1;
+  std::size_t counted_ = 0;                    // up to where line_ counts
   std::map<std::size_t, std::size_t> bodies_;  // of here-documents: from the end of a line to behind them
 };
 
 }  // namespace
 
-Result<Script> read_shell(std::string_view text) { return Parser(text).script(); }
+Result<Script> read_shell(std::string_view text) {
+  if (text.size() > kLongest) return fail(ErrorCode::kInvalid, std::format("has more than {} bytes", kLongest));
+  return Parser(text).script();
+}
 
 std::string quoted(const std::string& text) {
   constexpr std::string_view kPlain = "_-./=:,%+@^";

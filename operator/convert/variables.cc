@@ -13,6 +13,8 @@ namespace {
 
 using Kind = Piece::Kind;
 
+constexpr std::size_t kLongestValue = 100'000;  // A=$A$A doubles it
+
 // In every process, or on every host, another one.
 bool is_special(std::string_view name) {
   constexpr auto kSpecial = std::to_array<std::string_view>(
@@ -92,7 +94,7 @@ std::optional<std::string> Variables::value(const Word& word) const {
   std::string all;
   for (const Piece& piece : word.pieces) {
     const auto part = value(piece);
-    if (!part) return std::nullopt;
+    if (!part || all.size() + part->size() > kLongestValue) return std::nullopt;
     all += *part;
   }
   return all;
@@ -101,10 +103,11 @@ std::optional<std::string> Variables::value(const Word& word) const {
 std::vector<Word> Variables::filled_in(const Word& word) const {
   if (!word.expanded) return {word};
   std::vector<std::string> parts(1);
+  std::size_t length = 0;
   bool any = false;  // an empty value makes no word, but "" does
   for (const Piece& piece : word.pieces) {
     const auto part = value(piece);
-    if (!part) return {word};
+    if (!part || (length += part->size()) > kLongestValue) return {word};
     const bool is_whole = piece.quoted || piece.kind == Kind::kText;
     const auto divided = is_whole ? std::vector{*part} : divided_value(*part);
     if (!divided || (!is_whole && script.contains("IFS"))) return {word};

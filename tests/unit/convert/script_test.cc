@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <format>
+
 namespace bsp::convert {
 namespace {
 
@@ -171,6 +173,22 @@ TEST(Script, ValuesOfTheLauncherAloneAreRefused) {
   const auto launch = launched("export M=$(head -n1 /etc/mpi/hostfile); mpirun -x M a");
   ASSERT_TRUE(launch) << launch.error().message;
   EXPECT_THAT(preparation(*launch, {}, {"M"}).error().message, HasSubstr("-x M passes on what the script computes"));
+}
+
+// Neither time nor memory without end.
+TEST(Script, HoweverLongAValueBecomes) {
+  std::string doubling = "A=0123456789\n", many = doubling;
+  for (int i = 0; i < 200; ++i) doubling += "A=$A$A\n";
+  const auto doubled = launched(doubling + "mpirun a $A");
+  ASSERT_TRUE(doubled) << doubled.error().message;
+  EXPECT_EQ(joined(doubled->words), "a $A");
+  for (int i = 0; i < 8'000; ++i) many += std::format("A{}=$A\n", i % 10);
+  EXPECT_TRUE(launched(many + "mpirun a $A7"));
+  std::string words = "A='" + std::string(50'000, 'a') + "'; mpirun ";
+  for (int i = 0; i < 10'000; ++i) words += "$A";
+  EXPECT_TRUE(launched(words));
+  EXPECT_THAT(launched("mpirun a " + std::string(100'000, 'b')).error().message,
+              HasSubstr("has more than 100000 bytes"));
 }
 
 TEST(Script, WhatCannotBeTheSameIsRefusedByName) {

@@ -108,7 +108,7 @@ TEST(Shell, WhatItCantReadIsNamed) {
 // However deep, cut short or mixed up: an error or a tree.
 TEST(Shell, AnyTextIsReadOrRefused) {
   for (const char* opening :
-       {"(", "{ ", "if ", "while ", "$(", "\"$(", "f() ", "case a in b) ", "<<E ", "[[ ", "((", "a=("}) {
+       {"(", "{ ", "if ", "while ", "$(", "\"$(", "f() ", "case a in b) ", "<<E ", "[[ ", "((", "a=(", "{{", "\n;"}) {
     std::string deep;
     for (int i = 0; i < 20'000; ++i) deep += opening;
     EXPECT_NO_THROW({ [[maybe_unused]] const auto script = read_shell(deep); }) << opening;
