@@ -192,6 +192,10 @@ class MpiJob {
                                     .path = launcher_template_.container_path(),
                                     .is_template = !has_workers_,
                                     .passes_everything = is_other || is_hydra(launcher_.launch.mpirun)};
+    if (mpi == nullptr && is_hydra(launcher_.launch.mpirun))
+      source_.note(launcher_.path,
+                   std::format("{} is of another MPI: the program must be built with Open MPI 5 to run as a BSPJob",
+                               launcher_.launch.mpirun));
     const auto exported = carry_environment(source_, container, template_.container_path(), from, launcher_);
     BSP_TRY(container["command"], program(exported));
     note_host_names(source_, container, template_.container_path());

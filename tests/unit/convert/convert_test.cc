@@ -123,6 +123,8 @@ TEST(Convert, QuotedDevicesAreNotSharedEither) {
 TEST(Convert, HydrasEnvironmentMayBeOneWord) {
   const auto converted = convert(job("[mpiexec.hydra, -genv, A=1, -genv, B, '2', -n, '4', ./a]"), "a.yaml");
   ASSERT_TRUE(converted) << converted.error().message;
+  EXPECT_THAT(converted->notes,
+              testing::ElementsAre(HasSubstr("mpiexec.hydra is of another MPI: the program must be")));
   EXPECT_THAT(converted->yaml, HasSubstr("ranks: 4"));
   EXPECT_THAT(converted->yaml, HasSubstr("name: A"));
   EXPECT_THAT(converted->yaml, HasSubstr("name: B"));
