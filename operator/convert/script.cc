@@ -87,11 +87,10 @@ class ScriptReader {
     collect_hostfiles(script, judge_.hostfiles);
     const auto done = list(script);
     if (!found_ && count_mpirun(script) == 0) {
-      if (blamed_.empty()) blamed_ = std::format("runs \"{}\"", last_);
-      return fail(
-          ErrorCode::kInvalid,
-          blamed_ +
-              " and not mpirun: write mpirun and the program here, or the program itself as the command of a BSPJob");
+      if (blamed_.empty() && done) blamed_ = std::format("runs \"{}\"", last_);
+      return fail(ErrorCode::kInvalid,
+                  std::format("{}: write mpirun and the program here, or the program itself as the command of a BSPJob",
+                              blamed_.empty() ? "runs no mpirun" : blamed_ + " and not mpirun"));
     }
     if (!done) return std::unexpected(done.error());
     if (!dropped_.empty()) launch_.notes.push_back("not carried over, for only the launcher needs it: " + dropped_);

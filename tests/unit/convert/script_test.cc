@@ -240,6 +240,7 @@ TEST(Script, WhatCannotBeTheSameIsRefusedByName) {
            {"horovodrun -np 2 a", "runs \"horovodrun\" and not mpirun"},
            {"cd /a && torchrun b", "runs \"torchrun\" and not mpirun"},
            {"sleep infinity", "runs \"sleep\" and not mpirun"},
+           {"cat a > b; $RUN c", "runs no mpirun: write mpirun and the program here"},
            {"mpirun 'a", "its script has a ' that nothing closes"},
            {"  # nothing", "is empty"}}) {
     const auto launch = launched(script);
