@@ -129,7 +129,7 @@ class MpiJob {
     std::string script = *prepared;
     for (const auto& [name, word] : launcher_.run.assignments) script += std::format("export {}; ", word.source);
     if (!launcher_.run.directory.empty() && !script.empty())
-      script += std::format("cd {} && ", quoted(launcher_.run.directory));
+      script += std::format("cd {} || exit; ", quoted(launcher_.run.directory));
     json plain = json::array();
     if (script.empty() && words.empty()) {
       for (const Word& word : launcher_.run.program) plain.push_back(word.text);

@@ -107,8 +107,10 @@ class ScriptReader {
   }
 
   Result<void> list(const Script& script) {
-    for (const Pipeline& next : script) {
+    for (std::size_t i = 0; i < script.size(); ++i) {
+      const Pipeline& next = script[i];
       const Command& first = next.commands.front();
+      exits_ = next.next == "||" && i + 1 < script.size() && first_word(script[i + 1].commands.front()) == "exit";
       if (before_ == ";" || before_ == "&") depends_.clear();
       if (is_group(first) && count_mpirun(first.inner) > 0) {
         BSP_CHECK_OK(output(next));
@@ -187,7 +189,7 @@ class ScriptReader {
     const Command& command = next.commands.front();
     if (next.commands.size() > 1 || !command.compound.empty() || command.words.empty()) return false;
     const std::string name = plain.words.empty() ? "" : plain.words[0].text;
-    const bool stops = stops_ || next.next == "&&";
+    const bool stops = stops_ || exits_ || next.next == "&&";
     const auto arguments = plain.words.subspan(plain.words.empty() ? 0 : 1);
     const bool sets =
         name == "export" || name == "declare" || name == "typeset" || name == "readonly" || name == "local";
@@ -343,7 +345,7 @@ class ScriptReader {
 
   Launch launch_;
   Judge judge_{launch_.variables};
-  bool stops_, exports_all_ = false, found_ = false;
+  bool stops_, exits_ = false, exports_all_ = false, found_ = false;
   std::string before_ = ";";  // the operator in front of the next command
   std::string depends_;       // what decides whether the next command runs
   std::string blamed_, last_, dropped_, last_dropped_;
@@ -386,7 +388,7 @@ Result<std::string> preparation(const Launch& launch, const std::vector<Word>& w
   }
   std::string text;
   for (const Step& step : launch.steps)
-    if (step.assigns.empty() || needed.contains(step.assigns)) text += step.text + (step.stops ? " && " : "; ");
+    if (step.assigns.empty() || needed.contains(step.assigns)) text += step.text + (step.stops ? " || exit; " : "; ");
   for (const std::string& name : names) text += std::format("export {}; ", name);
   return text;
 }

@@ -175,9 +175,9 @@ TEST(Convert, ARanksShellDoesWhatTheLaunchersDid) {
            {"mpirun -np 2 ./a b", "- ./a\n        - b\n"},
            {"N=4\nmpirun -np $N ./a $N", "- ./a\n        - \"4\"\n"},
            {"mpirun -np 2 ./a \"$B\"", "- bash\n        - -c\n        - exec ./a \"$B\"\n"},
-           {". /etc/profile && mpirun -np 2 ./a", "- . /etc/profile && exec ./a\n"},
+           {". /etc/profile && mpirun -np 2 ./a", "- . /etc/profile || exit; exec ./a\n"},
            {"mpirun -np 2 -x L=/l:$L ./a", "- export L=/l:$L; exec ./a\n"},
-           {"cd b && mpirun -np 2 ./a 'c d'", "- cd b && exec ./a 'c d'\n"},
+           {"cd b && mpirun -np 2 ./a 'c d'", "- cd b || exit; exec ./a 'c d'\n"},
            {"A='x y'; mpirun -np 2 ./a $A \"$A\" $B", "- exec ./a x y 'x y' $B\n"}}) {
     const auto converted = convert(shell_job(script), "a.yaml");
     ASSERT_TRUE(converted) << script << converted.error().message;
@@ -312,7 +312,7 @@ TEST(Convert, DirectoriesAreThoseOfMpirun) {
   EXPECT_THAT(at("mpirun --wdir c ./a", "/o"), HasSubstr("workingDir: /o/c\n"));
   EXPECT_THAT(at("cd /b; mpirun --wdir c ./a", "/o"), HasSubstr("workingDir: /b/c\n"));
   EXPECT_THAT(at("cd /b; mpirun --wdir /c ./a", ""), HasSubstr("workingDir: /c\n"));
-  EXPECT_THAT(at("cd b; mpirun --wdir /c ./a", ""), HasSubstr("- cd b; cd /c && exec ./a\n"));
+  EXPECT_THAT(at("cd b; mpirun --wdir /c ./a", ""), HasSubstr("- cd b; cd /c || exit; exec ./a\n"));
   EXPECT_THAT(at("mpirun --wdir c ./a", ""), HasSubstr("--wdir is \"c\": write it from / on"));
 }
 

@@ -125,8 +125,8 @@ TEST(Script, DirectoriesFollowEachOther) {
            {"cd /a; cd b/c; mpirun d", "/a/b/c", ""},
            {"cd /a; cd /b; mpirun c", "/b", ""},
            {"D=/a; cd \"$D\"; mpirun b", "/a", ""},
-           {"cd a && mpirun b", "", "cd a && "},
-           {"set -e; cd $ELSEWHERE; mpirun b", "", "cd $ELSEWHERE && "},
+           {"cd a && mpirun b", "", "cd a || exit; "},
+           {"set -e; cd $ELSEWHERE; mpirun b", "", "cd $ELSEWHERE || exit; "},
            {"source a; cd /b; mpirun c", "", "source a; cd /b; "},
            {"mpirun b; cd /a", "", ""}}) {
     const auto launch = launched(script);
@@ -138,7 +138,9 @@ TEST(Script, DirectoriesFollowEachOther) {
 
 TEST(Script, EachRankSetsItsEnvironmentUp) {
   for (const auto& [script, text] : std::vector<std::pair<std::string, std::string>>{
-           {". /etc/profile && mpirun a", ". /etc/profile && "},
+           {". /etc/profile && mpirun a", ". /etc/profile || exit; "},
+           {". a || exit 1; . b || true; mpirun a", ". a || exit; . b; "},
+           {"set -e; . a; A=$ELSEWHERE/x; mpirun a $A", ". a || exit; A=$ELSEWHERE/x; "},
            {"V=1\nW=2; source /opt/vars.sh $V > /dev/null\nmpirun a", "V=1; W=2; source /opt/vars.sh $V >/dev/null; "},
            {"module load openmpi; mkdir -p /out; mpirun a", "module load openmpi; mkdir -p /out; "},
            {"A=1; B=$ELSEWHERE/x; mpirun a \"$B\"", "B=$ELSEWHERE/x; "},
