@@ -73,14 +73,13 @@ bool is_harmless(const std::string& name, std::span<const Word> arguments) {
   return std::ranges::contains(kHarmless, name);
 }
 
-// An assignment's name without "+".
+}  // namespace
+
 std::string assigned_name(const Word& word) {
   const auto parts = shell_assignment(word.source);
   if (!parts) return "";
   return parts->first.substr(0, name_length(parts->first));
 }
-
-}  // namespace
 
 std::string base_name(const std::string& word) { return word.substr(word.rfind('/') + 1); }
 

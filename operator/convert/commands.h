@@ -50,6 +50,9 @@ struct Unwrapped {
 };
 [[nodiscard]] Unwrapped unwrapped(std::span<const Word> words);
 
+// The name that the word assigns, without "+"; empty if it assigns none.
+[[nodiscard]] std::string assigned_name(const Word& word);
+
 // The name without a path.
 [[nodiscard]] std::string base_name(const std::string& word);
 

@@ -244,6 +244,11 @@ class ScriptReader {
           known->second.exported = known->second.exported || exports;
       }
     }
+    for (const Word& word : words)  // export expands all its words before it sets the first, unlike A=1 B=$A
+      for (const Word& other : words)
+        if (by_command && &word != &other && names_variable(word.source, assigned_name(other)))
+          return wrong(command.line, std::format("sets {} and uses it in one \"{}\"", assigned_name(other), last_),
+                       "write two commands");
     for (const Word& word : words) set(word, exports);
     return true;
   }

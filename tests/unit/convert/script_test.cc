@@ -41,6 +41,7 @@ TEST(Script, KnownValuesAreFilledIn) {
            {"NONE=; mpirun $NONE -np 2 a \"$NONE\"", "-np 2 a "},
            {"N=1; N+=2; mpirun -np $N a", "-np 12 a"},
            {"RUN=mpirun; $RUN -np 2 a", "-np 2 a"},
+           {"A=1 B=$A; export B=$B$B C=$A; mpirun a $B$C", "a 111"},
            {"N=2 && export M=$N && mpirun -np $M a", "-np 2 a"},
            {"unset FOUR; N=1; unset N; mpirun $N a \"$FOUR\"", "a "}}) {
     const auto launch = launched(script);
@@ -215,6 +216,7 @@ TEST(Script, WhatCannotBeTheSameIsRefusedByName) {
            {"ssh w-0 rm -rf /data; mpirun c", "runs \"rm\" on other hosts"},
            {"for h in a; do ssh $h 'mkdir /data'; done; mpirun c", "runs \"mkdir\" on other hosts inside \"for\""},
            {"f() { rm b; }; f; mpirun c", "runs \"rm\""},
+           {"export A=$B; export C=1 D=$C; mpirun c", "sets C and uses it in one \"export\": write two commands"},
            {"mkdir /out; mpirun c", "runs \"mkdir\" without -p"},
            {"cd; mpirun c", "name the directory"},
            {"cd -; mpirun c", "name the directory"},
