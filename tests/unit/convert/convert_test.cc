@@ -177,6 +177,7 @@ TEST(Convert, ARanksShellDoesWhatTheLaunchersDid) {
            {"mpirun -np 2 ./a \"$B\"", "- bash\n        - -c\n        - exec ./a \"$B\"\n"},
            {". /etc/profile && mpirun -np 2 ./a", "- . /etc/profile || exit; exec ./a\n"},
            {"mpirun -np 2 -x L=/l:$L ./a", "- export L=/l:$L; exec ./a\n"},
+           {". v\nexport A=1\nmpirun -np 2 -x A ./a", "- . v; A=1; export A; exec ./a\n"},
            {"cd b && mpirun -np 2 ./a 'c d'", "- cd b || exit; exec ./a 'c d'\n"},
            {"A='x y'; mpirun -np 2 ./a $A \"$A\" $B", "- exec ./a x y 'x y' $B\n"}}) {
     const auto converted = convert(shell_job(script), "a.yaml");
