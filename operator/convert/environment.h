@@ -17,7 +17,7 @@ struct LauncherContainer {
   bool passes_everything;  // Hydra
 };
 
-// Sets env of the ranks' container. `container_path`: for messages. Returns the script's variables that a rank's shell must export.
+// Sets env of the ranks' container, whose path is for messages. Returns the script's variables that a rank's shell exports.
 std::vector<std::string> carry_environment(Source& job, nlohmann::json& container, const std::string& container_path,
                                            const LauncherContainer& from, const Launcher& launcher);
 
