@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <format>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <random>
 
 #include "base/core/backoff.h"
@@ -92,9 +93,10 @@ Error error_of(int status, const std::string& body) {
 Result<Answer> Api::send(const HttpRequest& request, bool repeatable) {
   const auto deadline = Steady::now() + options_.call;
   bool repeated = false;
+  std::optional<Answer> last;
   for (unsigned failures = 0;; ++failures) {
     count_request();
-    const auto response = http_.send(request, std::min(deadline, Steady::now() + options_.attempt));
+    auto response = http_.send(request, std::min(deadline, Steady::now() + options_.attempt));
     requests_sent.add({request.method, std::to_string(response ? response->head.status : 0)});
     if (failures > 0) requests_repeated.add({request.method});
     milliseconds pause = backoff(failures, options_.first_pause, options_.last_pause);
@@ -103,13 +105,17 @@ Result<Answer> Api::send(const HttpRequest& request, bool repeatable) {
       repeated = repeated || head.repeated;
       const bool again = is_transient(head.status) && (repeatable || was_not_processed(head.status));
       if (head.retry_after) pause = std::max(pause, jittered(*head.retry_after));
-      if (!again || Steady::now() + pause >= deadline) return Answer{head.status, std::move(response->body), repeated};
+      last = Answer{head.status, std::move(response->body), repeated};
+      if (!again || Steady::now() + pause >= deadline) return std::move(*last);
       repeated = repeated || !was_not_processed(head.status);
     } else {
       const HttpFailure& failure = response.error();
-      // A server that doesn't answer a read is most likely silent on the watches' connections too. An unanswered write
-      // shows no such thing: it waits for admission webhooks, which may be slow for one tenant only.
-      if (failure.error.code == ErrorCode::kTimeout && request.method == "GET") http_.end_streams();
+      if (failure.error.code == ErrorCode::kTimeout && request.method == "GET") {
+        if (last && Steady::now() + pause >= deadline) return std::move(*last);  // there was no time for another one
+        // A server that doesn't answer a read is most likely silent on the watches' connections too. An unanswered
+        // write shows no such thing: it waits for admission webhooks, which may be slow for one tenant only.
+        http_.end_streams();
+      }
       const bool again = failure.error.retryable && (repeatable || !failure.sent);
       if (!again || Steady::now() + pause >= deadline) return std::unexpected(failure.error);
       repeated = repeated || failure.sent;

@@ -72,6 +72,19 @@ TEST_F(FaultsTest, RetriesEndAtTheDeadlineWithTheLastError) {
   EXPECT_EQ(client->get(key(kConfigMap, "a")).error().code, ErrorCode::kUnavailable);
 }
 
+TEST_F(FaultsTest, AnAttemptCutShortByTheDeadlineHidesNoAnswer) {
+  ASSERT_TRUE(open()->create(config_map("a")));
+  ApiClientOptions options = quick();
+  options.api.call = seconds(2);
+  auto client = open(options);
+  server_.inject({.match = "configmaps/a",
+                  .times = 1,
+                  .status = 503,
+                  .body = R"({"kind":"Status","code":503,"message":"etcd is away"})"});
+  server_.inject({.match = "configmaps/a", .what = Fault::kStall, .times = 1'000'000});
+  EXPECT_THAT(client->get(key(kConfigMap, "a")).error().message, HasSubstr("etcd is away"));
+}
+
 TEST_F(FaultsTest, SilentServerCostsOneAttempt) {
   ASSERT_TRUE(open()->create(config_map("a")));
   ApiClientOptions options = quick();
