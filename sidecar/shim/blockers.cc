@@ -2,6 +2,7 @@
 
 #include "sidecar/shim/extensions.h"
 #include "sidecar/shim/files.h"
+#include "sidecar/shim/proc_files.h"
 #include "sidecar/shim/requests.h"
 #include "sidecar/shim/tool_interface.h"
 #include "sidecar/shim/windows.h"
@@ -10,11 +11,22 @@ namespace bsp::shim {
 
 LiveObjects live_objects;
 
+namespace {
+
+// CRIU takes such a process for a dead one, and /proc/self lists none of its descriptors.
+bool has_main_thread_ended() {
+  const auto stat = read_text("/proc/self/stat");
+  return stat && stat->substr(stat->rfind(')') + 1).starts_with(" Z");  // npos + 1 is 0
+}
+
+}  // namespace
+
 std::string blocker() {
   if (std::string of_window = window_blocker(); !of_window.empty()) return of_window;
   if (std::string of_file = file_blocker(); !of_file.empty()) return of_file;
   if (std::string of_comm = revoked_blocker(); !of_comm.empty()) return of_comm;
   if (std::string of_tools = tools_blocker(); !of_tools.empty()) return of_tools;
+  if (has_main_thread_ended()) return "a main thread that has ended (pthread_exit)";
   if (live_objects.sessions > 0) return "an MPI session of the program's own";
   if (live_objects.messages > 0) return "a message that was probed but not received";
   if (const Request* request = pending_request()) {

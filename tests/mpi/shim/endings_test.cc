@@ -40,6 +40,16 @@ TEST(Endings, ProgramExitsWithoutFinalize) {
   job.expect_ok();
 }
 
+// CRIU would take the process for a dead one.
+TEST(Endings, RankWhoseMainThreadHasEndedStays) {
+  Job job({.ranks = 2, .program = "shim_without_main", .arguments = {"1000000"}, .environment = {}});
+  ASSERT_TRUE(job.reach(3)) << job.stderr_of(0);
+  ASSERT_EQ(job.gate(), Job::Gate::kPostponed) << job.stderr_of(0);
+  EXPECT_TRUE(job.reasons().contains("a main thread that has ended (pthread_exit)")) << job.reasons();
+  job.drop_gate(0);
+  job.finish_ok();
+}
+
 // Its destructor calls MPI after main() has returned, when the shim's own objects may be gone.
 TEST(Endings, LibraryEndsMpiInADestructor) {
   Job job({.ranks = 2, .program = "shim_outlasting", .arguments = {}, .environment = {}});
