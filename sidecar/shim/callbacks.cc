@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sidecar/shim/descriptors.h"
+#include "sidecar/shim/errors_after.h"
 #include "sidecar/shim/measure.h"
 #include "sidecar/shim/message.h"
 #include "sidecar/shim/recipes.h"
@@ -77,6 +78,7 @@ void handle_error(Handle object, int* code, MPI_Comm_errhandler_function* functi
   using InC = void(Handle*, int*, ...);
   Handle translated = virtual_of(object);
   const Handling ended;
+  const ErrorsAfter::Suspended none_after;
   const InProgram guard;
   if (!fortran) return reinterpret_cast<InC*>(reinterpret_cast<void*>(function))(&translated, code);
   MPI_Fint number = fortran_number_of(translated);

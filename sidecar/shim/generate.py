@@ -302,11 +302,11 @@ def wrapper(procedure):
             text = "reordering(reorder)"
         call.append(valid(procedure, p, text))
     types = {p.name for p in procedure.params}
-    status = None
+    status = sent = None
     if name in RECEIVES:
         status = procedure.find("status").name
         call[[p.name for p in procedure.params].index(status)] = "&own"
-        before.append("MPI_Status own{};")
+        before += ["ErrorsAfter errors;", "MPI_Status own{};"]
     if request is not None:
         kind = next(k for pattern, k in REQUEST_KINDS if re.fullmatch(pattern, name))
         comm = "comm" if "comm" in types else "pre.comm_null"
@@ -331,8 +331,9 @@ def wrapper(procedure):
             or name in ("Sendrecv", "Sendrecv_replace"):
         count = procedure.find("sendcount", "count").name
         datatype = procedure.find("sendtype", "datatype").name
-        note = f"sent({procedure.find('comm').name}, dest, {count}, {datatype});"
-        after.insert(0, note)
+        sent = f"sent({procedure.find('comm').name}, dest, {count}, {datatype});"
+        if not status:
+            after.insert(0, sent)
     if name in HOOKS:
         after.append(HOOKS[name] + ";")
     after += [hook + ";" for pattern, hook in HOOK_PATTERNS if re.fullmatch(pattern, name)]
@@ -357,6 +358,8 @@ def wrapper(procedure):
     if status:
         lines.append(f"  const int rc = {invoke};")
         lines.append("  if (consumed(rc)) received(comm, own, call.end());")
+        if sent:  # also if the receive failed
+            lines.append(f"  if (consumed(rc)) {sent}")
         lines.append(f"  put({status}, own);")
     elif after:
         lines.append(f"  const int rc = {invoke};")
@@ -367,7 +370,7 @@ def wrapper(procedure):
         lines += ["    " + a for a in after]
         lines.append("  }")
     if status or after:
-        lines.append("  return rc;")
+        lines.append("  return errors.raised(rc);" if status else "  return rc;")
     lines.append("}")
     return "\n".join(lines)
 

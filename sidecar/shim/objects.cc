@@ -5,6 +5,7 @@
 #include "sidecar/shim/attributes.h"
 #include "sidecar/shim/blockers.h"
 #include "sidecar/shim/counters.h"
+#include "sidecar/shim/errors_after.h"
 #include "sidecar/shim/recipes.h"
 #include "sidecar/shim/requests.h"
 #include "sidecar/shim/wrappers.h"
@@ -299,11 +300,12 @@ int MPI_Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* mess
 int MPI_Mrecv(void* buf, int count, MPI_Datatype type, MPI_Message* message, MPI_Status* status) {
   Call call;
   const Peers* peers = take_message(*message);
+  ErrorsAfter errors;
   MPI_Status own{};
   const int rc = real.Mrecv(buf, count, to_real(type), message, &own);
   if (peers != nullptr && consumed(rc)) received(peers, own);
   put(status, own);
-  return rc;
+  return errors.raised(rc);
 }
 
 int MPI_Imrecv(void* buf, int count, MPI_Datatype type, MPI_Message* message, MPI_Request* request) {

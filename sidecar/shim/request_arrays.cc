@@ -7,6 +7,7 @@
 #include <initializer_list>
 
 #include "sidecar/shim/counters.h"
+#include "sidecar/shim/errors_after.h"
 
 using namespace bsp::shim;  // NOLINT: this file speaks MPI
 
@@ -100,13 +101,14 @@ using SomeCall = int (*)(int, MPI_Request*, int*, int*, MPI_Status*);
 // MPI_Waitsome or MPI_Testsome.
 int some_of(SomeCall call_real, RequestArray& array, int* outcount, int* indices, MPI_Status* statuses) {
   if (array.any_completed()) return settle_early_some(array, outcount, indices, statuses);
+  ErrorsAfter errors;
   const int rc = call_real(array.count(), array.real(), outcount, indices, array.statuses());
   if (*outcount == MPI_UNDEFINED) {
     if (array.any_withheld()) *outcount = 0;
-    return rc;
+    return errors.raised(rc);
   }
   for (int i = 0; i < *outcount; ++i) settle_some(array, indices[i], array.statuses()[i], rc, statuses, i);
-  return rc;
+  return errors.raised(rc);
 }
 
 int test_any(RequestArray& array, int* index, int* flag, MPI_Status* status) {
@@ -114,11 +116,12 @@ int test_any(RequestArray& array, int* index, int* flag, MPI_Status* status) {
     *flag = 1;
     return settle_early_any(array, index, status);
   }
+  ErrorsAfter errors;
   MPI_Status own = empty_status();
   const int rc = real.Testany(array.count(), array.real(), index, flag, &own);
   if (*index == MPI_UNDEFINED && array.any_withheld()) *flag = 0;
   if (*flag) settle_any(array, *index, own, rc, status);
-  return rc;
+  return errors.raised(rc);
 }
 
 // MPI refuses the call without a look at any request, as an array is null, or the place of a result; or has none to look at.
@@ -149,8 +152,9 @@ int MPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Status* array_of
   for (int i = 0; i < count; ++i)
     if (Request* r = object_of_request(array_of_requests[i])) wait_while_withheld(*r);
   RequestArray array(count, array_of_requests);
+  ErrorsAfter errors;
   const int rc = real.Waitall(count, array.real(), array.statuses());
-  return settle_all(array, rc, array_of_statuses);
+  return errors.raised(settle_all(array, rc, array_of_statuses));
 }
 
 int MPI_Testall(int count, MPI_Request array_of_requests[], int* flag, MPI_Status array_of_statuses[]) {
@@ -162,9 +166,10 @@ int MPI_Testall(int count, MPI_Request array_of_requests[], int* flag, MPI_Statu
     *flag = 0;
     return MPI_SUCCESS;
   }
+  ErrorsAfter errors;
   const int rc = real.Testall(count, array.real(), flag, array.statuses());
   if (rc == MPI_SUCCESS && !*flag) return rc;
-  return settle_all(array, rc, array_of_statuses);
+  return errors.raised(settle_all(array, rc, array_of_statuses));
 }
 
 int MPI_Waitany(int count, MPI_Request array_of_requests[], int* index, MPI_Status* status) {
@@ -179,10 +184,11 @@ int MPI_Waitany(int count, MPI_Request array_of_requests[], int* index, MPI_Stat
   }
   RequestArray array(count, array_of_requests);
   if (array.any_completed()) return settle_early_any(array, index, status);
+  ErrorsAfter errors;
   MPI_Status own = empty_status();
   const int rc = real.Waitany(count, array.real(), index, &own);
   settle_any(array, *index, own, rc, status);
-  return rc;
+  return errors.raised(rc);
 }
 
 int MPI_Testany(int count, MPI_Request array_of_requests[], int* index, int* flag, MPI_Status* status) {

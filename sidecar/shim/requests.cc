@@ -7,6 +7,7 @@
 
 #include "sidecar/shim/attributes.h"
 #include "sidecar/shim/counters.h"
+#include "sidecar/shim/errors_after.h"
 #include "sidecar/shim/request_arrays.h"
 
 namespace bsp::shim {
@@ -235,6 +236,7 @@ namespace {
 // MPI_Wait or MPI_Test of a virtual request.
 template <class RealCall>
 int complete(MPI_Request* slot, Request* r, int* flag, MPI_Status* status, RealCall call_real) {
+  ErrorsAfter errors;
   MPI_Status own = r->status;
   int rc = r->error;
   const MPI_Comm to_raise_on =
@@ -244,13 +246,13 @@ int complete(MPI_Request* slot, Request* r, int* flag, MPI_Status* status, RealC
   } else {
     own = {};
     rc = call_real(&r->real, flag, &own);
-    if (!(rc == MPI_SUCCESS && *flag) && r->real != pre.request_null) return rc;
+    if (!(rc == MPI_SUCCESS && *flag) && r->real != pre.request_null) return errors.raised(rc);
   }
   restore_tag(r, own);
   put(status, own);
   settle(slot, r, own, rc);
   raise_error(to_raise_on, rc);
-  return rc;
+  return errors.raised(rc);
 }
 
 // Tests two orphans for each new one, so that the completed ones don't outnumber the pending ones.

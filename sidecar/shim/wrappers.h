@@ -3,6 +3,7 @@
 
 #include "sidecar/shim/blockers.h"
 #include "sidecar/shim/counters.h"
+#include "sidecar/shim/errors_after.h"
 #include "sidecar/shim/files.h"
 #include "sidecar/shim/gate.h"
 #include "sidecar/shim/handles.h"
