@@ -73,17 +73,14 @@ int idup(MPI_Comm from, MPI_Comm* made, MPI_Request* request, const char* what, 
   return copy_attributes(from, *made);
 }
 
-// Open MPI 5.0 gives a communicator that MPI_Comm_create_group makes the topology of the old one. Of fewer ranks it isn't one, and can't be
-// made again in the next epoch.
+// Open MPI 5.0 gives a communicator that MPI_Comm_create_group makes the topology of the old one. Of fewer or other ranks it isn't one, and
+// can't be made again in the next epoch.
 bool has_misfit_topology(MPI_Comm made, MPI_Comm from) {
   int topology = MPI_UNDEFINED;
-  int ranks = 0;
-  int ranks_before = 0;
+  int result = MPI_UNEQUAL;
   if (made == pre.comm_null || real.Topo_test(made, &topology) != MPI_SUCCESS || topology == MPI_UNDEFINED)
     return false;
-  real.Comm_size(made, &ranks);
-  real.Comm_size(to_real(from), &ranks_before);
-  return ranks < ranks_before;
+  return real.Comm_compare(made, to_real(from), &result) == MPI_SUCCESS && result != MPI_CONGRUENT;
 }
 
 // MPI_Comm_create doesn't copy it.
