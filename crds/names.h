@@ -105,6 +105,8 @@ inline constexpr std::string_view kEnvCarryPaths = "BSP_CARRY_PATHS";  // ':'-se
 inline constexpr std::string_view kEnvPodVolumes = "BSP_POD_VOLUMES";
 // How long the first MPI_Init waits for its epoch, which opens once all ranks' pods are ready.
 inline constexpr std::string_view kEnvFirstEpoch = "BSP_FIRST_EPOCH_SECONDS";
+// Set by bsp-init on the program: bsp-init's own child alone is seen to stop, and moves.
+inline constexpr std::string_view kEnvInitPid = "BSP_INIT_PID";
 // Set by the operator on the sidecar.
 inline constexpr std::string_view kEnvJob = "BSP_JOB";
 inline constexpr std::string_view kEnvJobUid = "BSP_JOB_UID";

@@ -131,6 +131,7 @@ Result<void> Supervisor::start_program() {
   what.argv = options_.command;
   what.argv.front() = file;
   what.env = program_environment(environ, shim, user_);
+  what.env.push_back(std::string(names::kEnvInitPid) + "=" + std::to_string(::getpid()));
   what.user = user_;
   what.descriptors = {null.get(), out_.write_end(), err_.write_end()};
   what.own_session = true;

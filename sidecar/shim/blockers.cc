@@ -4,6 +4,7 @@
 #include "sidecar/shim/files.h"
 #include "sidecar/shim/proc_files.h"
 #include "sidecar/shim/requests.h"
+#include "sidecar/shim/state.h"
 #include "sidecar/shim/tool_interface.h"
 #include "sidecar/shim/windows.h"
 
@@ -26,6 +27,8 @@ std::string blocker() {
   if (std::string of_file = file_blocker(); !of_file.empty()) return of_file;
   if (std::string of_comm = revoked_blocker(); !of_comm.empty()) return of_comm;
   if (std::string of_tools = tools_blocker(); !of_tools.empty()) return of_tools;
+  // bsp-init wouldn't notice that it stops, nor continue it.
+  if (!state.started_by_init) return "a program that a shell or another process started (a shell: start it by exec)";
   if (has_main_thread_ended()) return "a main thread that has ended (pthread_exit)";
   if (live_objects.sessions > 0) return "an MPI session of the program's own";
   if (live_objects.messages > 0) return "a message that was probed but not received";

@@ -209,6 +209,7 @@ void unmap_ring() {
 void open_first_epoch(int thread_level) {
   state.thread_level = thread_level;
   state.multiple = thread_level == MPI_THREAD_MULTIPLE;
+  if (const char* init = std::getenv(names::kEnvInitPid.data())) state.started_by_init = std::atoi(init) == getppid();
   set_mpi_defaults();
   EnvironmentOfStart::note();
   const char* limit = std::getenv(names::kEnvFirstEpoch.data());

@@ -10,7 +10,8 @@ namespace bsp::shim {
 
 struct State {
   std::atomic<bool> loaded = false;  // load_real() has succeeded
-  bool epochs = false;  // started by bsp-init: MPI runs in epochs; otherwise plain MPI, handles still virtual
+  bool epochs = false;          // started by bsp-init: MPI runs in epochs; otherwise plain MPI, handles still virtual
+  bool started_by_init = true;  // not by a process of the container, as by a shell
   bool initialized = false;
   bool finalized = false;
   bool multiple = false;  // MPI_THREAD_MULTIPLE was granted

@@ -69,10 +69,11 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& bad) { return bad.param.name; });
 
 TEST_F(InitProgram, HasNoPrivilegesAndACleanEnvironment) {
-  Pod pod({.command = {"/bin/sh", "-c",
-                       "while read -r line; do case $line in Cap*|NoNewPrivs*|Uid*|Gid*|Groups*|"
-                       "SigBlk*|SigIgn*) echo \"$line\";; esac; done </proc/self/status;"
-                       "read -r nothing || echo no input; echo home $HOME; kill -STOP $$"},
+  Pod pod({.command =
+               {"/bin/sh", "-c",
+                "while read -r line; do case $line in Cap*|NoNewPrivs*|Uid*|Gid*|Groups*|"
+                "SigBlk*|SigIgn*) echo \"$line\";; esac; done </proc/self/status;"
+                "read -r nothing || echo no input; echo init $BSP_INIT_PID is $PPID; echo home $HOME; kill -STOP $$"},
            .user = "user",
            .env = {{"STUB_SHIM_SPEAKS", "1"}, {"LD_PRELOAD", ""}, {"HOME", "/root"}}});
   ASSERT_TRUE(pod.expect(control::Stopped::kVerb));
@@ -86,6 +87,7 @@ TEST_F(InitProgram, HasNoPrivilegesAndACleanEnvironment) {
   EXPECT_THAT(log, HasSubstr("SigBlk:\t0000000000000000\n"));
   EXPECT_THAT(log, HasSubstr("SigIgn:\t0000000000000000\n"));
   EXPECT_THAT(log, HasSubstr("no input\n"));
+  EXPECT_THAT(log, HasSubstr("init 1 is 1\n"));
   EXPECT_THAT(log, HasSubstr("home /home/user\n"));
   EXPECT_THAT(pod.errors_with("stub shim"), HasSubstr("stub shim loaded by LD_PRELOAD=/bsp/libbspmpi.so\n"));
 }

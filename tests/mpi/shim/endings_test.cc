@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
@@ -10,6 +11,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "crds/names.h"
 #include "tests/mpi/shim/job.h"
 
 namespace bsp::test {
@@ -37,6 +39,20 @@ TEST(Endings, SessionOutlivesFinalize) {
 TEST(Endings, ProgramExitsWithoutFinalize) {
   Job job({.ranks = 2, .program = "shim_lifecycle", .arguments = {"100", "exit"}, .environment = {}});
   one_turn(job);
+  job.expect_ok();
+}
+
+// bsp-init sees only its own child stop: the program would stop for ever.
+TEST(Endings, RankThatAShellStartedStays) {
+  const std::string shell = std::filesystem::relative("/bin/sh", BSP_BINARY_DIR "/bin").string();
+  Job job({.ranks = 2,
+           .program = shell,
+           .arguments = {"-c", BSP_BINARY_DIR "/bin/shim_allreduce 1500; exit $?"},
+           .environment = {std::string(names::kEnvInitPid) + "=" + std::to_string(getpid())}});
+  ASSERT_TRUE(job.reach(3)) << job.stderr_of(0);
+  ASSERT_EQ(job.gate(), Job::Gate::kPostponed) << job.stderr_of(0);
+  EXPECT_TRUE(job.reasons().contains("a program that a shell or another process started")) << job.reasons();
+  job.drop_gate(0);
   job.expect_ok();
 }
 
