@@ -26,7 +26,8 @@ Add_error_class Add_error_code Add_error_string Error_class Error_string
 Wait Test Waitall Testall Waitany Testany Waitsome Testsome Request_get_status Request_free Cancel Grequest_complete
 Start Startall Mprobe Improbe Mrecv Imrecv
 Psend_init Precv_init Pready Pready_range Pready_list Parrived
-Comm_free Comm_disconnect Comm_dup Comm_dup_with_info Comm_idup Comm_idup_with_info Comm_create_group Dist_graph_create
+Comm_free Comm_disconnect Comm_dup Comm_dup_with_info Comm_idup Comm_idup_with_info Comm_create_group
+Dist_graph_create Dist_graph_create_adjacent
 Comm_spawn Comm_spawn_multiple Comm_accept Comm_connect Comm_join
 Open_port Close_port Publish_name Unpublish_name Lookup_name Group_free Info_free Type_commit Type_free Type_dup Type_get_contents
 Buffer_attach Buffer_detach

@@ -73,24 +73,31 @@ int idup(MPI_Comm from, MPI_Comm* made, MPI_Request* request, const char* what, 
   return copy_attributes(from, *made);
 }
 
+bool has_topology(MPI_Comm comm) {
+  int topology = MPI_UNDEFINED;
+  return real.Topo_test(comm, &topology) == MPI_SUCCESS && topology != MPI_UNDEFINED;
+}
+
+// A communicator of the same ranks without a topology, which MPI_Comm_create doesn't copy.
+int make_plain(MPI_Comm of, MPI_Comm* plain) {
+  MPI_Group all = nullptr;
+  real.Comm_group(of, &all);
+  const int rc = real.Comm_create(of, all, plain);
+  real.Group_free(&all);
+  return rc;
+}
+
 // Open MPI 5.0 gives a communicator that MPI_Comm_create_group makes the topology of the old one. Of fewer or other ranks it isn't one, and
 // can't be made again in the next epoch.
 bool has_misfit_topology(MPI_Comm made, MPI_Comm from) {
-  int topology = MPI_UNDEFINED;
   int result = MPI_UNEQUAL;
-  if (made == pre.comm_null || real.Topo_test(made, &topology) != MPI_SUCCESS || topology == MPI_UNDEFINED)
-    return false;
+  if (made == pre.comm_null || !has_topology(made)) return false;
   return real.Comm_compare(made, to_real(from), &result) == MPI_SUCCESS && result != MPI_CONGRUENT;
 }
 
-// MPI_Comm_create doesn't copy it.
 int drop_topology(MPI_Comm* made) {
-  MPI_Group all = nullptr;
   MPI_Comm plain = nullptr;
-  real.Comm_group(*made, &all);
-  const int rc = real.Comm_create(*made, all, &plain);
-  real.Group_free(&all);
-  if (rc != MPI_SUCCESS) return rc;
+  if (const int rc = make_plain(*made, &plain); rc != MPI_SUCCESS) return rc;
   real.Comm_free(made);
   *made = plain;
   return MPI_SUCCESS;
@@ -115,6 +122,32 @@ const Peers* take_message(MPI_Message message) {
   messages.erase(found);
   --live_objects.messages;
   return peers;
+}
+
+// Calls create(plain): of the same ranks, without a topology, and nothing else uses it.
+template <class Create>
+int make_of_fresh(MPI_Comm comm_old, MPI_Comm* newcomm, Create create) {
+  begin_collective(comm_old);
+  const MPI_Comm of = to_real(comm_old);
+  const Comm* known = comm_of(comm_old);
+  if (known == nullptr || known->inter) return create(of);  // an error
+  MPI_Comm fresh = nullptr;
+  int rc = make_plain(of, &fresh);
+  if (rc != MPI_SUCCESS) return rc;
+  // The program's communicator reports errors, not this one.
+  real.Comm_set_errhandler(fresh, pre.errors_return);
+  rc = create(fresh);
+  real.Comm_free(&fresh);
+  if (rc != MPI_SUCCESS) {
+    real.Comm_call_errhandler(of, rc);
+    return rc;
+  }
+  MPI_Errhandler handler = nullptr;
+  real.Comm_get_errhandler(of, &handler);
+  real.Comm_set_errhandler(*newcomm, handler);
+  real.Errhandler_free(&handler);
+  wrap(newcomm, comm_old);
+  return MPI_SUCCESS;
 }
 
 }  // namespace
@@ -174,34 +207,27 @@ int MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* new
 int MPI_Dist_graph_create(MPI_Comm comm_old, int n, const int nodes[], const int degrees[], const int targets[],
                           const int weights[], MPI_Info info, int reorder, MPI_Comm* newcomm) {
   Call call;
-  begin_collective(comm_old);
-  const MPI_Comm of = to_real(comm_old);
-  const auto create = [&](MPI_Comm from) {
+  return make_of_fresh(comm_old, newcomm, [&](MPI_Comm from) {
     return real.Dist_graph_create(from, n, nodes, degrees, targets, weights, to_real(info), reordering(reorder),
                                   newcomm);
+  });
+}
+
+// Made of a communicator with a topology, Open MPI 5.0's graph has both: MPI_Topo_test names the other one, and
+// MPI_Dist_graph_neighbors_count crashes.
+int MPI_Dist_graph_create_adjacent(MPI_Comm comm_old, int indegree, const int sources[], const int sourceweights[],
+                                   int outdegree, const int destinations[], const int destweights[], MPI_Info info,
+                                   int reorder, MPI_Comm* newcomm) {
+  Call call;
+  const auto create = [&](MPI_Comm from) {
+    return real.Dist_graph_create_adjacent(from, indegree, sources, sourceweights, outdegree, destinations, destweights,
+                                           to_real(info), reordering(reorder), newcomm);
   };
-  const Comm* known = comm_of(comm_old);
-  if (known == nullptr || known->inter) return create(of);  // an error
-  MPI_Group group = nullptr;
-  MPI_Comm fresh = nullptr;
-  real.Comm_group(of, &group);
-  int rc = real.Comm_create(of, group, &fresh);
-  real.Group_free(&group);
-  if (rc != MPI_SUCCESS) return rc;
-  // The program's communicator reports errors, not this one.
-  real.Comm_set_errhandler(fresh, pre.errors_return);
-  rc = create(fresh);
-  real.Comm_free(&fresh);
-  if (rc != MPI_SUCCESS) {
-    real.Comm_call_errhandler(of, rc);
-    return rc;
-  }
-  MPI_Errhandler handler = nullptr;
-  real.Comm_get_errhandler(of, &handler);
-  real.Comm_set_errhandler(*newcomm, handler);
-  real.Errhandler_free(&handler);
-  wrap(newcomm, comm_old);
-  return MPI_SUCCESS;
+  if (comm_of(comm_old) != nullptr && has_topology(to_real(comm_old))) return make_of_fresh(comm_old, newcomm, create);
+  begin_collective(comm_old);
+  const int rc = create(to_real(comm_old));
+  if (rc == MPI_SUCCESS) wrap(newcomm, comm_old);
+  return rc;
 }
 
 // In a session Open MPI doesn't set the parent; a program compares it with MPI_COMM_NULL.

@@ -1,9 +1,9 @@
 /* The neighbours in every kind of topology, queried in every superstep: Cartesian, graph, distributed graph from all
- * ranks' edges on one rank, from shuffled ones, and from adjacent ones; with and without permission to reorder; with
- * weights, MPI_UNWEIGHTED and MPI_WEIGHTS_EMPTY. And communicators of some of their ranks, which have none. */
+ * ranks' edges on one rank, from shuffled ones, and from adjacent ones, also of the ranks of another topology; with and
+ * without permission to reorder; with weights, MPI_UNWEIGHTED and MPI_WEIGHTS_EMPTY. And communicators of some of their ranks, which have none. */
 #include "check.h"
 
-enum { kMost = 16, kKinds = 3 };
+enum { kMost = 16, kKinds = 5 };
 
 static int rank, size;
 static int *const unweighted = MPI_UNWEIGHTED, *const no_weights = MPI_WEIGHTS_EMPTY;
@@ -82,11 +82,11 @@ static MPI_Comm distributed(int all_at_one, int with_weights, int reorder) {
   return made;
 }
 
-static MPI_Comm adjacent(int with_weights, int reorder) {
+static MPI_Comm adjacent(MPI_Comm old, int with_weights, int reorder) {
   int from[kMost], from_weights[kMost], to[kMost], to_weights[kMost];
   const int in = into(rank, from, from_weights), out = out_of(rank, to, to_weights);
   MPI_Comm made;
-  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, in, from, with_weights ? from_weights : unweighted, out, to,
+  MPI_Dist_graph_create_adjacent(old, in, from, with_weights ? from_weights : unweighted, out, to,
                                  with_weights ? to_weights : unweighted, MPI_INFO_NULL, reorder, &made);
   return made;
 }
@@ -213,13 +213,15 @@ typedef struct {
 
 static Topologies make(int reorder) {
   Topologies t;
+  t.grid = grid(reorder);
+  t.path = path(reorder);
   for (int weighted = 0; weighted < 2; ++weighted) {
     t.graphs[weighted][0] = distributed(1, weighted, reorder);
     t.graphs[weighted][1] = distributed(0, weighted, reorder);
-    t.graphs[weighted][2] = adjacent(weighted, reorder);
+    t.graphs[weighted][2] = adjacent(MPI_COMM_WORLD, weighted, reorder);
+    t.graphs[weighted][3] = adjacent(t.grid, weighted, reorder);
+    t.graphs[weighted][4] = adjacent(t.path, weighted, reorder);
   }
-  t.grid = grid(reorder);
-  t.path = path(reorder);
   t.lonely = lonely(reorder);
   t.others[0] = others(t.graphs[1][2]);
   t.others[1] = others(t.grid);
