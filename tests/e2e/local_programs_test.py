@@ -44,7 +44,7 @@ class Programs(unittest.TestCase):
         self.assertTrue(written[0] == written[1])  # not assertEqual, which would print them
 
     def test_fortran_gives_the_same_result(self):
-        command = ["moved_fortran", "5000"]
+        command = ["moved_fortran", "20000"]
         results = [re.findall(r"OK fortran [0-9A-F]{16}", self.output("fortran", command, moves)) for moves in ([], MOVES)]
         self.assertTrue(results[0])
         self.assertEqual(*results)
