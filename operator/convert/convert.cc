@@ -106,9 +106,9 @@ class MpiJob {
     BSP_TRY(const auto launchers, template_of(launcher));
     BSP_TRY(const auto workers, template_of(worker_path_));
     if (!launchers) return source_.wrong(launcher, "is missing: its mpirun names the program to run");
-    launcher_template_ = {launchers->pod, launchers->path, launchers->main};
+    launcher_template_ = *launchers;
     has_workers_ = workers.has_value();
-    template_ = has_workers_ ? Template{workers->pod, workers->path, workers->main} : launcher_template_;
+    template_ = workers.value_or(launcher_template_);
     if (!has_workers_) return {};
     note_launchers_own(source_, *launchers, *workers);
     note_workers_command(source_, *workers);
@@ -172,8 +172,9 @@ class MpiJob {
   // The workers' container, without sshd: it runs the program.
   Result<json> app() {
     json container = template_.pod["spec"]["containers"][template_.main];
-    for (const char* field : {"args", "readinessProbe", "livenessProbe", "startupProbe", "lifecycle"}) {
-      if (std::string_view(field) != "args" && container.contains(field))
+    container.erase("args");
+    for (const char* field : {"readinessProbe", "livenessProbe", "startupProbe", "lifecycle"}) {
+      if (container.contains(field))
         source_.note(std::format("{}.{}", template_.container_path(), field),
                      "not carried over: it is about the worker's sshd");
       container.erase(field);
@@ -302,10 +303,14 @@ class MpiJob {
     return source_.field(field) != nullptr ? field : "spec." + field.substr(policy.size());
   }
 
+  static Result<void> accepted(const json& job) {
+    BSP_TRY(const crds::BspJob read, crds::bsp_job_from_json(job));
+    return crds::validate(read.spec);
+  }
+
   // An API server drops a pod's unknown fields, so that the MPIJob ran without them.
   bool drop_unknown_field(json& job) {
-    const auto read = crds::bsp_job_from_json(job);
-    const auto valid = read ? crds::validate(read->spec) : Result<void>(std::unexpected(read.error()));
+    const auto valid = accepted(job);
     if (valid) return false;
     const std::string& message = valid.error().message;
     const std::size_t colon = message.find(": unknown field");
@@ -322,10 +327,9 @@ class MpiJob {
 
   // The result is what `bsp-operator` and the cluster accept, or the message names what to change in the MPIJob.
   Result<void> check_result(const json& job) const {
-    const auto read = crds::bsp_job_from_json(job);
-    auto valid = read ? crds::validate(read->spec) : Result<void>(std::unexpected(read.error()));
+    const auto valid = accepted(job);
     if (valid) return {};
-    const std::string message = valid.error().message;
+    const std::string& message = valid.error().message;
     const std::size_t colon = std::min(message.find(": "), message.size());
     const std::string field = message.substr(0, colon), from = origin(field);
     if (from.empty()) return source_.wrong("spec", std::format("the BSPJob's {}", message));
@@ -334,19 +338,12 @@ class MpiJob {
                                    : std::format("the BSPJob's {}", message));
   }
 
-  struct Template {
-    json pod;
-    std::string path;
-    std::size_t main = 0;
-
-    [[nodiscard]] std::string container_path() const { return std::format("{}.spec.containers[{}]", path, main); }
-  };
   [[nodiscard]] const json& launchers() const {
     return launcher_template_.pod["spec"]["containers"][launcher_template_.main];
   }
 
   Source source_;
-  Template launcher_template_, template_;  // the launcher's pod; the pod that the ranks get
+  PodOf launcher_template_, template_;  // the launcher's pod; the pod that the ranks get
   std::string worker_path_;
   bool has_workers_ = false;
   std::uint64_t hosts_ = 1;  // of the hostfile

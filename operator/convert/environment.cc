@@ -38,7 +38,10 @@ std::string name_of(const json& entry) {
   return entry.is_object() && entry.contains("name") ? text_of(entry["name"]) : "";
 }
 
-constexpr const char* kOnlyNamed = "{} is not carried over: mpirun passes on only what -x names";
+std::string not_carried(const std::string& name) {
+  return name + (is_launch_variable(name) ? " is not carried over: the operator starts and connects the ranks"
+                                          : " is not carried over: mpirun passes on only what -x names");
+}
 
 }  // namespace
 
@@ -48,8 +51,7 @@ std::vector<std::string> carry_environment(Source& job, json& container, const s
   const json& own = part_at(container, "env");
   for (std::size_t i = 0; own.is_array() && i < own.size(); ++i)
     if (is_launch_variable(name_of(own[i])))
-      job.note(std::format("{}.env[{}]", container_path, i),
-               name_of(own[i]) + " is not carried over: the operator starts and connects the ranks");
+      job.note(std::format("{}.env[{}]", container_path, i), not_carried(name_of(own[i])));
     else
       env.push_back(own[i]);
   const json& launchers = part_at(from.container, "env");
@@ -59,16 +61,14 @@ std::vector<std::string> carry_environment(Source& job, json& container, const s
     if (!name.empty() && is_passed_on(name, from, launcher))
       set_entry(env, name, entry);
     else if (!std::ranges::contains(env, entry) && !std::ranges::contains(own, entry))
-      job.note(std::format("{}.env[{}]", from.path, i),
-               is_launch_variable(name) ? name + " is not carried over: the operator starts and connects the ranks"
-                                        : std::vformat(kOnlyNamed, std::make_format_args(name)));
+      job.note(std::format("{}.env[{}]", from.path, i), not_carried(name));
   }
   std::vector<std::string> in_shell;
   for (const auto& [name, variable] : launcher.launch.variables.script) {
-    const bool passes = variable.exported ? from.passes_everything || name.starts_with("OMPI_MCA_") : false;
+    const bool passes = variable.exported && (from.passes_everything || name.starts_with("OMPI_MCA_"));
     if (is_launch_variable(name)) continue;
     if (!passes && !std::ranges::contains(launcher.run.exported, name)) {
-      if (variable.exported) job.note(launcher.path, std::vformat(kOnlyNamed, std::make_format_args(name)));
+      if (variable.exported) job.note(launcher.path, not_carried(name));
     } else if (variable.text && !launcher.launch.is_set_up) {
       set_entry(env, name, {{"value", *variable.text}});
     } else {

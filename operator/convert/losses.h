@@ -10,8 +10,8 @@ namespace bsp::convert {
 
 // A replica's pod template, and which of its containers matters.
 struct PodOf {
-  const nlohmann::json& pod;  // {metadata, spec}
-  std::string path;           // .template
+  nlohmann::json pod;  // {metadata, spec}
+  std::string path;    // .template
   std::size_t main = 0;
 
   [[nodiscard]] std::string container_path() const;

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "crds/meta.h"
+#include "operator/convert/source.h"
 
 namespace bsp::convert {
 namespace {
@@ -35,10 +36,6 @@ constexpr auto kUnits = std::to_array<Unit>({{"", "m", 1000},
                                              {"Pi", "Gi", 1024 * 1024},
                                              {"Ei", "Ti", 1024 * 1024}});
 
-std::string number_text(const nlohmann::json& quantity) {
-  return quantity.is_string() ? quantity.get<std::string>() : quantity.dump();
-}
-
 // Pages aren't divided. `size` is the resource's, such as 2Mi.
 Result<std::string> divided_pages(std::string_view size, const std::string& text, std::uint64_t parts) {
   BSP_TRY(const std::uint64_t bytes, crds::quantity_value(text));
@@ -54,7 +51,7 @@ Result<std::string> divided_pages(std::string_view size, const std::string& text
 }  // namespace
 
 Result<std::string> divided(std::string_view resource, const nlohmann::json& quantity, std::uint64_t parts) {
-  const std::string text = number_text(quantity);
+  const std::string text = text_of(quantity);
   constexpr std::string_view kPages = "hugepages-";
   if (resource.starts_with(kPages)) return divided_pages(resource.substr(kPages.size()), text, parts);
   double value = 0;
