@@ -50,15 +50,19 @@ TEST_F(FaultsTest, HonoursRetryAfter) {
   }
 }
 
+Fault etcd_is_away(int times) {
+  return {.match = "configmaps/a",
+          .times = times,
+          .status = 503,
+          .body = R"({"kind":"Status","code":503,"message":"etcd is away"})"};
+}
+
 TEST_F(FaultsTest, RetriesEndAtTheDeadlineWithTheLastError) {
   ASSERT_TRUE(open()->create(config_map("a")));
   ApiClientOptions options = quick();
   options.api.call = seconds(3);
   auto client = open(options);
-  server_.inject({.match = "configmaps/a",
-                  .times = 1000000,
-                  .status = 503,
-                  .body = R"({"kind":"Status","code":503,"message":"etcd is away"})"});
+  server_.inject(etcd_is_away(1'000'000));
   const auto got = client->get(key(kConfigMap, "a"));
   ASSERT_FALSE(got);
   EXPECT_EQ(got.error().code, ErrorCode::kUnavailable);
@@ -77,10 +81,7 @@ TEST_F(FaultsTest, AnAttemptCutShortByTheDeadlineHidesNoAnswer) {
   ApiClientOptions options = quick();
   options.api.call = seconds(2);
   auto client = open(options);
-  server_.inject({.match = "configmaps/a",
-                  .times = 1,
-                  .status = 503,
-                  .body = R"({"kind":"Status","code":503,"message":"etcd is away"})"});
+  server_.inject(etcd_is_away(1));
   server_.inject({.match = "configmaps/a", .what = Fault::kStall, .times = 1'000'000});
   EXPECT_THAT(client->get(key(kConfigMap, "a")).error().message, HasSubstr("etcd is away"));
 }
