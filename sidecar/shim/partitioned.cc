@@ -39,7 +39,7 @@ int message_tag(MPI_Comm comm, bool sending, int peer, int tag) {
   return kTagBit | kNumberedBit | static_cast<int>(number << kNumberedTagBits) | tag;
 }
 
-int raise_error(MPI_Comm real_comm, int code) {
+int raised_on(MPI_Comm real_comm, int code) {
   real.Comm_call_errhandler(real_comm, code);
   return code;
 }
@@ -64,7 +64,7 @@ template <class Make>
 int hide(int rc, int peer, MPI_Comm comm, MPI_Request* made, Make make) {
   if (rc != MPI_SUCCESS || peer < 0 || !ob1().used) return rc;
   real.Request_free(made);
-  return make() == MPI_SUCCESS ? MPI_SUCCESS : raise_error(comm, MPI_ERR_NO_MEM);
+  return make() == MPI_SUCCESS ? MPI_SUCCESS : raised_on(comm, MPI_ERR_NO_MEM);
 }
 
 int send_init(void* b, int n, MPI_Datatype t, int to, int tag, MPI_Comm c, MPI_Request* made) {
@@ -81,7 +81,7 @@ int receive_init(void* b, int n, MPI_Datatype t, int from, int tag, MPI_Comm c, 
 template <class Make>
 int make_message(void* buffer, int partitions, MPI_Count count, MPI_Datatype type, int tag, MPI_Comm comm,
                  MPI_Request* request, Make make) {
-  if (count < 0 || count > INT32_MAX) return raise_error(to_real(comm), MPI_ERR_COUNT);
+  if (count < 0 || count > INT32_MAX) return raised_on(to_real(comm), MPI_ERR_COUNT);
   MPI_Datatype partition = nullptr;
   if (const int rc = real.Type_contiguous(static_cast<int>(count), to_real(type), &partition); rc != MPI_SUCCESS)
     return rc;
@@ -109,7 +109,7 @@ int ready(Request& request, int partitions) {
   return rc;
 }
 
-int not_partitioned() { return raise_error(self.real, MPI_ERR_REQUEST); }
+int not_partitioned() { return raised_on(self.real, MPI_ERR_REQUEST); }
 
 }  // namespace
 

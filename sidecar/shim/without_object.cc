@@ -1,10 +1,8 @@
 #include "sidecar/shim/without_object.h"
 
 #include <cstdarg>
-#include <string_view>
 
 #include "sidecar/shim/errors_after.h"
-#include "sidecar/shim/export.h"
 #include "sidecar/shim/handles.h"
 #include "sidecar/shim/message.h"
 
@@ -52,9 +50,7 @@ void route_errors_without_object() {
 
 using namespace bsp::shim;  // NOLINT
 
-// Open MPI's own function, which raises every error: of an object by the object's handler, without one by none.
-extern "C" BSP_EXPORT int ompi_errhandler_invoke(MPI_Errhandler handler, void* object, int kind, int code,
-                                                 const char* where) {
+int ompi_errhandler_invoke(MPI_Errhandler handler, void* object, int kind, int code, const char* where) {
   static const auto next = reinterpret_cast<decltype(&ompi_errhandler_invoke)>(find_real("ompi_errhandler_invoke"));
   if (ErrorsAfter::keep(handler, object, kind, code, where)) return code;
   const MPI_Comm comm = handler == nullptr ? comm_of_errors() : nullptr;
@@ -66,34 +62,3 @@ extern "C" BSP_EXPORT int ompi_errhandler_invoke(MPI_Errhandler handler, void* o
   real.Errhandler_free(&of_comm);
   return returned;
 }
-
-namespace bsp::shim {
-
-constinit thread_local ErrorsAfter* ErrorsAfter::latest_ = nullptr;
-
-namespace {
-
-bool is_receive(std::string_view call) { return call.contains("ecv"); }
-
-}  // namespace
-
-bool ErrorsAfter::keep(MPI_Errhandler handler, void* object, int kind, int code, const char* where) {
-  if (latest_ == nullptr || latest_->where_ != nullptr || where == nullptr) return false;
-  const std::string_view call(where);
-  if (!call.starts_with("MPI_Wait") && !call.starts_with("MPI_Test") && !is_receive(call)) return false;
-  latest_->handler_ = handler;
-  latest_->object_ = object;
-  latest_->kind_ = kind;
-  latest_->code_ = code;
-  latest_->where_ = where;
-  return true;
-}
-
-int ErrorsAfter::raise(int rc) {
-  const Suspended guard;
-  const int returned = ompi_errhandler_invoke(handler_, object_, kind_, code_, where_);
-  // A handler may change the code. Open MPI then ignores it in a receive, and returns MPI_ERR_IN_STATUS or nothing of several requests.
-  return !is_receive(where_) && (returned == MPI_SUCCESS || rc == code_) ? returned : rc;
-}
-
-}  // namespace bsp::shim

@@ -5,6 +5,13 @@
 // code. So the function that raises errors is replaced: it raises these on the program's communicator.
 #pragma once
 
+#include "sidecar/shim/export.h"
+#include "sidecar/shim/real.h"
+
+// Open MPI's own function, which raises every error: of an object by the object's handler, without one by none.
+extern "C" BSP_EXPORT int ompi_errhandler_invoke(MPI_Errhandler handler, void* object, int kind, int code,
+                                                 const char* where);
+
 namespace bsp::shim {
 
 // For an Open MPI in which that function can't be replaced: the program's handler is called with MPI_ERR_OTHER.
