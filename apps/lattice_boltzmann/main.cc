@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <print>
 #include <vector>
 
@@ -71,14 +72,13 @@ void step_alone(Strip& strip, std::vector<double>& halo) {
 }
 
 // The sequential program: the whole channel in one strip that is its own neighbour.
-Strip run_alone(const Options& options, bool verbose) {
+Strip run_alone(const Options& options, std::uint64_t supersteps, bool verbose) {
   Strip strip(options.channel, 0, options.channel.width);
   std::vector<double> halo(strip.halo_size());
-  for (std::uint64_t s = 1; s <= options.supersteps; ++s) {
+  for (std::uint64_t s = 1; s <= supersteps; ++s) {
     for (std::uint64_t i = 0; i < options.substeps; ++i) step_alone(strip, halo);
-    if (verbose && options.line_due(s, options.supersteps)) {
-      std::println("superstep {}/{}  mass {:.6f}  max speed {:.6f}", s, options.supersteps, strip.mass(),
-                   strip.max_speed());
+    if (verbose && options.line_due(s, supersteps)) {
+      std::println("superstep {}/{}  mass {:.6f}  max speed {:.6f}", s, supersteps, strip.mass(), strip.max_speed());
       std::fflush(stdout);
     }
   }
@@ -125,6 +125,14 @@ void print_progress(const Ranks& me, const Options& options, const Strip& strip,
   std::fflush(stdout);
 }
 
+// Whether all ranks end now, because rank 0 has found the file that --until names.
+bool told_to_end(const Ranks& me, const Options& options) {
+  if (options.until.empty()) return false;
+  int found = me.first() && std::filesystem::exists(options.until) ? 1 : 0;
+  MPI_Bcast(&found, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  return found != 0;
+}
+
 // Rank 0 receives the field column by column, in order; the others send theirs. `reference` is the sequential
 // program's field, or null. Returns whether every column equals it.
 bool collect(const Ranks& me, const Options& options, const Strip& strip, const Strip* reference, Digest& digest) {
@@ -166,7 +174,7 @@ bool mass_is_conserved(double before, double after) {
 int run_sequential(const Options& options) {
   const auto start = std::chrono::steady_clock::now();
   const double before = Strip(options.channel, 0, options.channel.width).mass();
-  const Strip strip = run_alone(options, true);
+  const Strip strip = run_alone(options, options.supersteps, true);
   Digest digest(options);
   std::vector<double> column(strip.column_size());
   for (std::size_t x = 0; x < strip.count(); ++x) {
@@ -200,7 +208,8 @@ int run_rank(const Options& options) {
 
   const double start = MPI_Wtime();
   double computing = 0;
-  for (std::uint64_t s = 1; s <= options.supersteps; ++s) {
+  std::uint64_t done = 0;
+  while (done < options.supersteps && (done == 0 || !told_to_end(me, options))) {
     for (std::uint64_t i = 0; i < options.substeps; ++i) {
       const double begin = MPI_Wtime();
       strip.collide(work);
@@ -211,7 +220,8 @@ int run_rank(const Options& options) {
       computing += collided - begin + MPI_Wtime() - exchanged;
     }
     MPI_Barrier(MPI_COMM_WORLD);
-    if (options.line_due(s, options.supersteps)) print_progress(me, options, strip, s);
+    ++done;
+    if (options.line_due(done, options.supersteps)) print_progress(me, options, strip, done);
   }
   const double took = MPI_Wtime() - start;
 
@@ -223,7 +233,7 @@ int run_rank(const Options& options) {
   }
   Digest digest(me.first() ? options : Options{});
   if (me.first() && options.verify) {
-    const Strip reference = run_alone(options, false);
+    const Strip reference = run_alone(options, done, false);
     ok = collect(me, options, strip, &reference, digest) && ok;
   } else {
     collect(me, options, strip, nullptr, digest);
@@ -234,8 +244,8 @@ int run_rank(const Options& options) {
   ok = apps::all_ranks(ok);
   if (me.first()) {
     std::println("lattice_boltzmann: {} field crc={:016x}, {} supersteps, {}{}, {:.3f} s", ok ? "OK" : "FAILED",
-                 digest.crc, options.supersteps, apps::ranks_in_words(me),
-                 options.verify ? ", equal to the sequential program" : "", took);
+                 digest.crc, done, apps::ranks_in_words(me), options.verify ? ", equal to the sequential program" : "",
+                 took);
     std::fflush(stdout);
   }
   return ok ? 0 : 1;

@@ -14,6 +14,8 @@ std::vector<apps::Option> table(Options& o) {
       apps::whole("--height", o.channel.height, 2, kMost, "cells in a column"),
       apps::whole("--supersteps", o.supersteps, 1, UINT64_MAX, "supersteps, each ended by MPI_Barrier"),
       apps::whole("--substeps", o.substeps, 1, UINT64_MAX, "time steps in a superstep"),
+      apps::text("--until", "FILE", o.until,
+                 "end after the superstep in which rank 0 finds FILE, not after --supersteps"),
       apps::real("--omega", o.channel.omega, 0, 2, "relaxation rate, between 0 and 2"),
       apps::real("--force", o.channel.acceleration, -1, 1, "acceleration along the channel"),
       apps::factors("--work-factor", o.work_factor, "rank R repeats its collisions F times; the field stays the same"),

@@ -16,6 +16,7 @@ struct Options : apps::Common {
   Channel channel;
   std::uint64_t supersteps = 100;
   std::uint64_t substeps = 1;         // time steps in one superstep
+  std::string until;                  // the run ends before `supersteps` when rank 0 finds this file; empty: never
   std::map<int, double> work_factor;  // rank -> how often it repeats its collisions; default 1
   std::uint64_t ballast_mib = 0;      // incompressible memory that each rank allocates, and verifies at the end
 

@@ -19,7 +19,8 @@ import tempfile
 import time
 import urllib.parse
 
-from local_job import ON_HOST, TREE, field_of, lattice_boltzmann, on_host, sequential_field, sized_lattice_boltzmann, wait_for  # noqa: F401 (for the tests)
+from local_job import (ON_HOST, TOLD, TREE, field_of, lattice_boltzmann, on_host, sequential_field, sized_lattice_boltzmann,  # noqa: F401 (for the tests)
+                       until_told, wait_for)
 from places import with_places
 from today import no_time_left
 
@@ -305,6 +306,10 @@ class ClusterJob:
         if status.get("phase") == "Failed":
             raise AssertionError(f"job {self.name} failed: {self.summary()}")
         return status
+
+    def tell(self):
+        """Ends a program that runs until_told()."""
+        self.namespace.kubectl("exec", self.status()["ranks"][0]["pod"], "-c", "app", "--", "touch", TOLD)
 
     def ended(self, seconds=300):
         return self.wait("the end", lambda s: s.get("phase") in ("Succeeded", "Failed"), seconds)

@@ -11,7 +11,7 @@ import unittest
 
 import cluster_job
 import cluster_nodes
-from cluster_job import Namespace, bsp_job, field_of, helm, job_of, kubectl, lattice_boltzmann, get_object, sequential_field, wait_for
+from cluster_job import Namespace, bsp_job, field_of, helm, job_of, kubectl, lattice_boltzmann, get_object, sequential_field, until_told, wait_for
 
 ENDLESS = lattice_boltzmann(supersteps=1000000)
 POOLS = {"names": ["slow", "fast", "medium"]}
@@ -157,7 +157,7 @@ class Certificates(unittest.TestCase):
     def test_lost_seed_harms_no_job(self):
         """The leader restores it. If the leader is lost too, the next one creates another, and renews a running job's certificates."""
         name, system = cluster_job.release()
-        command = lattice_boltzmann(supersteps=4000)
+        command = until_told()
         with Namespace("e2e-certificates") as space, job_of(space, bsp_job("lasts", command, sets=POOLS)) as job:
             job.wait_for_superstep(5)
             seed = self.authority()
@@ -178,9 +178,10 @@ class Certificates(unittest.TestCase):
             job.wait_for_superstep(job.status()["superstep"] + 5, 300)  # the operator reaches the sidecars again
             job.migrate("after", 0, targetSet="medium")
             self.assertEqual(job.wait_for_migration("after")["phase"], "Succeeded", job.migration("after"))
-            status = job.ended(600)
+            job.tell()
+            status = job.ended()
             self.assertEqual((status["phase"], status.get("attempt", 0)), ("Succeeded", 0), job.summary())
-            self.assertEqual(field_of(job.log(0)), sequential_field(command))
+            self.assertEqual(field_of(job.log(0)), sequential_field(command, job.log(0)))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import time
 import unittest
 
 import cluster_job
-from cluster_job import Namespace, api, bsp_job, field_of, get_object, job_of, kubectl, lattice_boltzmann, sequential_field, wait_for
+from cluster_job import Namespace, api, bsp_job, field_of, get_object, job_of, kubectl, lattice_boltzmann, sequential_field, until_told, wait_for
 
 DENIED = 'admission webhook "evictions.migbsp.io" denied the request: '
 REFUSED = (429, "Cannot evict pod as it would violate the pod's disruption budget.")
@@ -32,7 +32,7 @@ class Evictions(unittest.TestCase):
         return self.space.objects("rankmigrations")
 
     def test_moves_the_rank_to_another_node(self):
-        command = lattice_boltzmann(supersteps=3000)
+        command = until_told()
         since = cluster_job.now()
         with job_of(self.space, bsp_job("evicted", command, sets={"names": ["fast"]})) as job:
             job.wait_for_superstep(5)
@@ -62,9 +62,10 @@ class Evictions(unittest.TestCase):
             self.assertNotEqual(shown.returncode, 0)
             self.assertIn(f"rank 1 is asked to leave node {node} (RankMigration evicted-r1-", shown.stderr)
             job.wait("rank 1 to leave its node", lambda s: job.alive(s)["ranks"][1]["node"] != node)
+            job.tell()
             status = job.ended()
             self.assertEqual((status["phase"], status.get("attempt", 0), status["migrations"]["succeeded"]), ("Succeeded", 0, 2), job.summary())
-            self.assertEqual(field_of(job.log(0)), sequential_field(command), job.summary())
+            self.assertEqual(field_of(job.log(0)), sequential_field(command, job.log(0)), job.summary())
             self.assertEqual(self.evict(status["ranks"][0]["pod"])[0], 201, "the pod of a job that has ended")
         self.assertEqual(cluster_job.operator_warnings(since), [])
 

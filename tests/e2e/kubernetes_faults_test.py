@@ -33,7 +33,6 @@ ROLLBACK = ("source", "epoch.prepare")
 # From here on only the target may run the rank: if it is lost the job restarts, unless the source can be named again (operator/migrate).
 AFTER_COMMIT = ("Resuming",)
 TARGET_HAS_ALL = ("Restoring", "Resuming")  # the source is no longer needed
-SHORT, LONG = stamping(600), stamping(5000)  # 15 to 30 s, and longer than the wait for a target
 
 
 # --- The faults. Each takes the case, causes the fault, and repairs what it must. ---------------------------------------------------------
@@ -152,7 +151,7 @@ def stamps_of(name):
 
 
 class Missed(Exception):
-    """The move ended before the fault point in its target could be armed: no fault happened."""
+    """The move had passed the fault point before it could be armed: no fault happened."""
 
 
 class Case:
@@ -162,10 +161,10 @@ class Case:
         self.test, self.space, self.fault, self.phase = test, space, fault, phase
         self.assertTrue, self.assertIn, self.assertEqual = test.assertTrue, test.assertIn, test.assertEqual
         self.name = f"{fault}-{phase}".lower()
-        self.command = LONG if fault in BEFOREHAND else SHORT
         self.target_name = f"{self.name}-r0-g1"
         self.afterwards, self.after_migration = [], []
         self.stamps = stamps_of(self.name)
+        self.command = self.stamps.stamping_until_told()
 
     def later(self, repair):
         """Registers a repair to call when the job has ended."""
@@ -202,6 +201,7 @@ class Case:
                 self.node_of = [place["node"] for place in ranks]
                 self.test.assertNotIn(TARGET, self.node_of)
                 outcome = self.strike()
+                self.stamps.tell()
                 ended = self.job.ended(420)
                 self.assertEqual(self.stamps.findings(), [])
             self.assertEqual(self.copies.two, [], "two copies of a rank could compute")
@@ -260,7 +260,7 @@ class Case:
     def check(self, ended):
         attempts = ended.get("attempt", 0)
         if ended["phase"] == "Succeeded":
-            self.assertEqual(field_of(self.job.log(0)), sequential_field(self.command), self.job.summary())
+            self.assertEqual(field_of(self.job.log(0)), sequential_field(self.command, self.job.log(0)), self.job.summary())
         else:
             for restart in ended["restarts"]:
                 self.assertTrue(restart["reason"] and restart["message"], ended["restarts"])

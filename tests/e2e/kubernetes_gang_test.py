@@ -7,7 +7,7 @@ import sys
 import unittest
 
 import cluster_job
-from cluster_job import Namespace, api, bsp_job, get_object, job_of, kubectl, lattice_boltzmann, wait_for
+from cluster_job import Namespace, api, bsp_job, get_object, job_of, kubectl, lattice_boltzmann, until_told, wait_for
 
 API = "scheduling.k8s.io/v1alpha2"
 LANE = "e2e.example.com/gang"
@@ -41,7 +41,7 @@ class Gang(unittest.TestCase):
             {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"gang": name}}}]}}
         if group:
             template["spec"]["schedulingGroup"] = {"podGroupName": name}
-        return bsp_job(name, lattice_boltzmann(4000), ranks=3, template=template, sets={"label": LANE, "names": ["gang"]}, **spec)
+        return bsp_job(name, until_told(), ranks=3, template=template, sets={"label": LANE, "names": ["gang"]}, **spec)
 
     def scheduled(self, space):
         return sum(bool(p["spec"].get("nodeName")) for p in space.objects("pods", "migbsp.io/job").values())
@@ -59,7 +59,8 @@ class Gang(unittest.TestCase):
         job.migrate("moves", 0, targetNode=free)
         self.assertEqual(job.wait_for_migration("moves")["phase"], "Succeeded", job.migration("moves"))
         self.assertEqual("schedulingGroup" in job.pods()[job.migration("moves")["targetPod"]]["spec"], target_in_group)
-        self.assertEqual(job.ended(240)["phase"], "Succeeded", job.summary())
+        job.tell()
+        self.assertEqual(job.ended()["phase"], "Succeeded", job.summary())
 
     def test_no_rank_is_scheduled_before_all_can_be(self):
         with Namespace("e2e-gang") as space:

@@ -10,7 +10,7 @@ import unittest
 import cluster_job
 import cluster_nodes
 from cluster_job import (ClusterJob, Namespace, bsp_job, columns, field_of, helm, job_of, kubectl, lattice_boltzmann,
-                         get_object, sequential_field, sized_lattice_boltzmann, wait_for)
+                         get_object, sequential_field, sized_lattice_boltzmann, until_told, wait_for)
 
 ENDLESS = lattice_boltzmann(supersteps=1000000)
 
@@ -20,12 +20,8 @@ class InANamespace(unittest.TestCase):
     def setUpClass(cls):
         cls.space = cls.enterClassContext(Namespace("e2e-" + cls.__name__.lower()))
 
-    def lasting(self):
-        """20 s on a quiet machine: still running when a test has done its first step."""
-        return sized_lattice_boltzmann(0.13, supersteps=200)
-
     def check_field(self, job, command):
-        self.assertEqual(field_of(job.log(0)), sequential_field(command), job.log(0)[-2000:] + job.summary())
+        self.assertEqual(field_of(job.log(0)), sequential_field(command, job.log(0)), job.log(0)[-2000:] + job.summary())
 
     def check_succeeded(self, job, command):
         status = job.ended()
@@ -77,7 +73,7 @@ class Runs(InANamespace):
 
 class ByHand(InANamespace):
     def test_move_and_abort_by_deletion(self):
-        command = self.lasting()
+        command = until_told()
         manifest = bsp_job("hand", command, annotations={"migbsp.io/fault-points": "enabled"},
                            sets={"names": ["slow", "fast", "medium"]})
         with job_of(self.space, manifest) as job, cluster_nodes.Copies("hand") as copies:
@@ -100,13 +96,14 @@ class ByHand(InANamespace):
             job.wait_for_superstep(job.status()["superstep"] + 5)
             self.assertEqual(job.status()["ranks"][0]["pod"], place["pod"], job.summary())
             self.assertEqual(job.migration("aborted"), {}, "it is not created again")
+            job.tell()
             self.check_succeeded(job, command)
             self.assertEqual(job.status().get("attempt", 0), 0, job.summary())
         self.assertEqual(copies.two, [])
 
     def test_sidecar_killed_out_of_memory(self):
         """The namespace limits containers without requests, such as the sidecars, to 32 MiB, and the checkpoint takes 96."""
-        command = self.lasting()
+        command = until_told()
         limits = {"type": "Container", "default": {"memory": "32Mi"}, "defaultRequest": {"memory": "16Mi"}}
         template = json.loads(json.dumps(cluster_job.TEMPLATE))
         template["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"memory": "400Mi"}}
@@ -121,6 +118,7 @@ class ByHand(InANamespace):
                 self.assertEqual(ended["phase"], "RolledBack", ended)
                 self.assertTrue(ended["message"], ended)
                 self.assertTrue(cluster_nodes.killed_for_memory("bsp-sidecar") - before, "the kernel killed no sidecar")
+                job.tell()
                 self.check_succeeded(job, command)
                 self.assertEqual(job.status().get("attempt", 0), 0, job.summary())
             self.assertEqual(copies.two, [])
@@ -135,7 +133,7 @@ class ByHand(InANamespace):
 
 class Life(InANamespace):
     def test_suspended_and_resumed(self):
-        command = self.lasting()
+        command = until_told()
         with job_of(self.space, bsp_job("rests", command)) as job:
             job.wait_for_superstep(5)
             policy = '{"spec": {"runPolicy": {"suspend": %s}}}'
@@ -144,11 +142,13 @@ class Life(InANamespace):
             wait_for("the pods to be deleted", lambda: not job.pods(), 60)
             self.assertEqual(job.condition("Suspended")["status"], "True")
             self.space.kubectl("patch", "bspjob", "rests", "--type=merge", "-p", policy % "false")
+            job.wait_for_phase("Running")
+            job.tell()
             status = self.check_succeeded(job, command)
             self.assertEqual(status.get("attempt", 0), 0, "a suspension is not a failure")
 
     def test_a_removed_status_is_rebuilt_from_the_pods(self):
-        command = self.lasting()
+        command = until_told()
         for patch in ('{"status": null}', '{"status": {"internal": null}}'):
             with self.subTest(patch=patch), job_of(self.space, bsp_job("rebuilt", command)) as job:
                 job.wait_for_superstep(5)
@@ -156,6 +156,7 @@ class Life(InANamespace):
                 self.space.kubectl("patch", "bspjob", "rebuilt", "--subresource=status", "--type=merge", "-p", patch)
                 job.wait_for_superstep(10)
                 self.assertEqual([p["metadata"]["uid"] for p in job.pods().values()], pods, "no rank starts again")
+                job.tell()
                 self.check_succeeded(job, command)
                 self.space.kubectl("patch", "bspjob", "rebuilt", "--subresource=status", "--type=merge", "-p", '{"status": {"internal": null}}')
                 self.assertEqual(job.wait_for_phase("Succeeded")["reason"], "Completed", "it has ended")
@@ -291,7 +292,7 @@ class Limits(InANamespace):
         template = json.loads(json.dumps(cluster_job.TEMPLATE))
         mine = {what: {"cpu": "90m", "memory": "128Mi"} for what in ("requests", "limits")}
         template["spec"]["containers"][0]["resources"] = mine
-        command = lattice_boltzmann(300)  # long enough for a move
+        command = until_told()
         with Namespace("e2e-quota") as space:
             space.apply({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "compute"}, "spec": {"hard": hard}})
             job = ClusterJob(space, bsp_job("default", command, template=template))
@@ -306,6 +307,7 @@ class Limits(InANamespace):
             self.assertEqual({p["status"]["qosClass"] for p in job.pods().values()}, {"Guaranteed"})
             job.migrate("under-quota", 0, targetSet="medium")
             self.assertEqual(job.wait_for_migration("under-quota")["phase"], "Succeeded", job.summary())
+            job.tell()
             self.check_succeeded(job, command)
 
     def test_namespace_with_an_unstarted_job_can_be_deleted(self):
@@ -433,7 +435,7 @@ class Chart(unittest.TestCase):
             helm("upgrade", name, cluster_job.CHART, "-n", space, "--reuse-values", "--set", f"runtime.delivery={how}", "--wait")
         self.addCleanup(deliver, was)
         deliver("Copy")
-        command = sized_lattice_boltzmann(0.13, supersteps=200)
+        command = until_told()
         with Namespace("e2e-copied") as jobs, job_of(jobs, bsp_job("copied", command, sets={"names": ["slow", "fast", "medium"]})) as job:
             job.wait_for_superstep(5)
             for pod in job.pods().values():
@@ -441,8 +443,9 @@ class Chart(unittest.TestCase):
                 self.assertFalse([v for v in pod["spec"]["volumes"] if "image" in v])
             job.migrate("on", 0, targetSet="medium")
             self.assertEqual(job.wait_for_migration("on")["phase"], "Succeeded", job.migration("on"))
+            job.tell()
             self.assertEqual(job.ended()["phase"], "Succeeded", job.summary())
-            self.assertEqual(field_of(job.log(0)), sequential_field(command), job.summary())
+            self.assertEqual(field_of(job.log(0)), sequential_field(command, job.log(0)), job.summary())
 
     def test_probes_and_metrics(self):
         pods = cluster_job.operator_pods()

@@ -5,9 +5,9 @@ import sys
 import tempfile
 import unittest
 
-from local_job import OPERATOR, LocalJob, field_of, lattice_boltzmann, on_host, sequential_field
+from local_job import OPERATOR, LocalJob, field_of, on_host, sequential_field, until_told
 
-COMMAND = lattice_boltzmann(supersteps=150)
+COMMAND = until_told()
 MPIJOB = """
 apiVersion: kubeflow.org/v2beta1
 kind: MPIJob
@@ -48,10 +48,11 @@ class Convert(unittest.TestCase):
             run.wait_for_superstep(2)
             moved = run.local("migrate", "0", "--to", "slow", "--wait")
             self.assertEqual(moved.returncode, 0, moved.stdout + moved.stderr + run.output.read_text())
+            run.tell()
             status, output = run.wait()
             self.assertEqual(status, 0, output)
             self.assertIn("mark carried over", output)
-            self.assertEqual(field_of(output), sequential_field(COMMAND), output)
+            self.assertEqual(field_of(output), sequential_field(COMMAND, output), output)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from places import with_places
 TREE = pathlib.Path(__file__).resolve().parents[2]
 OPERATOR = str(TREE / "build/bin/bsp-operator")
 ON_HOST = str(TREE / "tests/on_host.sh")
+TOLD = "/tmp/told"  # in rank 0's container: until_told() programs end
 PHASES = ["Preparing", "Pausing", "Checkpointing", "Transferring", "Restoring", "Resuming"]
 
 MANIFEST = """
@@ -80,6 +81,12 @@ def lattice_boltzmann(supersteps, substeps=4, width=256, height=128, more=()):
             "--substeps", str(substeps), *more]
 
 
+def until_told(file=TOLD, **options):
+    """A program that computes until `file` is there for rank 0. How long a job takes depends on the machine; a test of what happens
+    while it runs tells it to end afterwards (LocalJob.tell, ClusterJob.tell)."""
+    return lattice_boltzmann(1000000, **{**options, "more": ["--until", file, *options.get("more", ())]})
+
+
 def field_of(text):
     """The CRC-64 over every bit of the final field; None if the program did not print it."""
     found = re.findall(r"OK field crc=([0-9a-f]{16})", text)
@@ -92,8 +99,11 @@ def sequential(command):
                    *command, "--sequential").stdout
 
 
-def sequential_field(command):
-    return field_of(sequential(command))
+def sequential_field(command, log=None):
+    """The sequential program's field; with the log of a program that was told to end, after as many supersteps as that has done."""
+    done = re.findall(r"OK field crc=[0-9a-f]{16}, (\d+) supersteps", log or "")
+    assert log is None or done, f"no field in the log:\n{log}"
+    return field_of(sequential([*command, "--supersteps", done[-1]] if done else command))
 
 
 @functools.cache
@@ -221,6 +231,13 @@ class LocalJob:
 
     def job(self):
         return with_places(self.objects("BSPJob").get("job", {}).get("status", {}))
+
+    def tell(self):
+        """Ends a program that runs until_told()."""
+        pod = self.job()["ranks"][0]["pod"]
+        container, = (name for name in self.containers("{{.Names}}") if name.endswith(f"{pod}-app"))
+        done = on_host("podman", "exec", container, "touch", TOLD)
+        assert done.returncode == 0, done.stderr
 
     def wait_for_superstep(self, superstep, seconds=90):
         return wait_for(f"superstep {superstep}; output of the run:\n{self.output.read_text()}",

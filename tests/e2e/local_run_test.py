@@ -9,7 +9,7 @@ import sys
 import unittest
 import xml.dom.minidom
 
-from local_job import LocalJob, field_of, kill, lattice_boltzmann, on_host, sequential_field, sized_lattice_boltzmann, wait_for
+from local_job import LocalJob, field_of, kill, lattice_boltzmann, on_host, sequential_field, sized_lattice_boltzmann, until_told, wait_for
 from places import with_places
 
 
@@ -82,7 +82,7 @@ class Runs(unittest.TestCase):
             self.assertEqual(run.job().get("attempt", 0), 0)
 
     def test_manual_move_and_the_other_commands(self):
-        command = lattice_boltzmann(supersteps=150)
+        command = until_told(more=["--progress", "10"])
         with LocalJob("e2e-hand", command) as run:
             run.wait_for_superstep(5)
             refused = run.local("migrate", "0", "--to", "nowhere", "--wait")
@@ -101,12 +101,13 @@ class Runs(unittest.TestCase):
             self.assertRegex(run.local("top", "--once").stdout, r"fast +rank 1 .*")
             self.assertIn("rank 0 slow→fast: Succeeded", run.local("timeline").stdout)
             self.assertIn("superstep", run.local("logs", "0").stdout)
+            run.tell()
             status, output = run.wait()
             self.assertEqual(status, 0, output)
-            self.assertEqual(field_of(output), sequential_field(command), output)
+            self.assertEqual(field_of(output), sequential_field(command, output), output)
 
     def test_move_requested_during_another(self):
-        command = lattice_boltzmann(supersteps=200)
+        command = until_told()
         with LocalJob("e2e-queue", command, pools="slow=2x0.3,fast=2x0.4") as run:
             run.wait_for_superstep(5)
             self.assertEqual(run.local("migrate", "0", "--to", "fast").returncode, 0)
@@ -117,9 +118,10 @@ class Runs(unittest.TestCase):
                      detail=lambda: list(run.objects("Pod")))
             ends = {m["spec"]["rank"]: m["status"]["phase"] for m in run.objects("RankMigration").values()}
             self.assertEqual(ends, {0: "Succeeded", 1: "Succeeded"})
+            run.tell()
             status, output = run.wait()
             self.assertEqual(status, 0, output)
-            self.assertEqual(field_of(output), sequential_field(command), output)
+            self.assertEqual(field_of(output), sequential_field(command, output), output)
 
 
 class Endings(unittest.TestCase):
@@ -139,14 +141,16 @@ class Endings(unittest.TestCase):
             self.assertEqual(run.leftovers(), [])
 
     def test_the_job_survives_its_operator(self):
-        command = lattice_boltzmann(supersteps=100)
+        command = until_told()
         with LocalJob("e2e-restart", command) as run:
             run.wait_for_superstep(5)
             kill(run.operator_pid())
+            wait_for("another operator", lambda: "restarting it" in run.output.read_text())
+            run.wait_for_superstep(run.job()["superstep"] + 5)
+            run.tell()
             status, output = run.wait()
             self.assertEqual(status, 0, output)
-            self.assertIn("restarting it", output)
-            self.assertEqual(field_of(output), sequential_field(command), output)
+            self.assertEqual(field_of(output), sequential_field(command, output), output)
 
     def test_last_lines_that_the_engine_writes_late(self):
         """Rank 0's log gets its last lines only after the job has succeeded."""
@@ -176,7 +180,7 @@ class Endings(unittest.TestCase):
                 self.assertIn(migration["phase"], ["Succeeded", "RolledBack", "Failed"], output)
 
     def test_checkpoint_over_the_size_limit_rolls_back(self):
-        command = lattice_boltzmann(supersteps=150)
+        command = until_told()
         with LocalJob("e2e-full", command, spec="checkpoint: {sizeLimit: 2Mi}") as run:
             run.wait_for_superstep(5)
             moved = run.local("migrate", "0", "--to", "fast", "--wait")
@@ -184,9 +188,10 @@ class Endings(unittest.TestCase):
             migration, = run.objects("RankMigration").values()
             self.assertEqual(migration["status"]["phase"], "RolledBack", run.output.read_text())
             self.assertIn("spec.checkpoint.sizeLimit", migration["status"]["message"])
+            run.tell()
             status, output = run.wait()
             self.assertEqual(status, 0, output)
-            self.assertEqual(field_of(output), sequential_field(command), output)
+            self.assertEqual(field_of(output), sequential_field(command, output), output)
 
     def test_delete_after_the_operator_was_killed(self):
         with LocalJob("e2e-killed", lattice_boltzmann(100000)) as run:

@@ -5,7 +5,7 @@ import os
 import pathlib
 import sys
 
-from local_job import TREE, lattice_boltzmann
+from local_job import TREE, lattice_boltzmann, until_told
 
 sys.path.insert(0, str(TREE / "tests/audit"))
 import audit  # noqa: E402 (in another directory)
@@ -25,16 +25,27 @@ class Stamps:
 
     def __init__(self, name, here, there):
         self.name, self.there, self.file = name, there, pathlib.Path(here) / name
+        self.told = self.file.with_name(f"{name}.told")
         self.inside = f"{MOUNT}/{name}"
 
     def __enter__(self):
         self.file.write_text("")
+        self.told.unlink(missing_ok=True)
         os.chmod(self.file, 0o666)  # for the program's user, and for root without capabilities
         os.chmod(self.file.parent, 0o777)
         return self
 
     def __exit__(self, *_):
         self.file.unlink(missing_ok=True)
+        self.told.unlink(missing_ok=True)
+
+    def stamping_until_told(self):
+        """A program that stamps until tell()."""
+        return ["lattice_boltzmann_stamping", *until_told(f"{self.inside}.told")[1:]]
+
+    def tell(self):
+        """Ends the program, whichever nodes can be reached."""
+        self.told.touch()
 
     def into(self, pod_spec):
         """Adds what a stamping program needs to the container `app` of that pod."""

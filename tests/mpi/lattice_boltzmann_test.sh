@@ -20,4 +20,8 @@ expect 0 "" cmp "$dir/alone" "$dir/three"
 expect 0 "OK field" "$program" --sequential "${small[@]}" --force 2e-6 --output "$dir/other"
 expect 1 "differ" cmp "$dir/alone" "$dir/other"
 expect 0 "57600" stat -c %s "$dir/alone"  # 40 * 20 cells, 9 doubles each
+
+# With --until it ends at the next superstep, and its field is that of as many supersteps as it reports.
+expect 0 ", 1 supersteps, 2 ranks, equal" "$run" 2 "$program" "${small[@]}" --until "$program" --check
+expect 0 ", 30 supersteps, 2 ranks, equal" "$run" 2 "$program" "${small[@]}" --until "$dir/nothing" --check
 exit $((failures > 0))
