@@ -177,7 +177,7 @@ void Cluster::start_sidecar(std::uint32_t rank, std::vector<std::string> environ
   sidecars[rank] = Process({BSP_BINARY_DIR "/bin/bsp-sidecar"}, environment, run_dir(rank) + ".log");
   links_[rank] =
       std::make_unique<net::Link>(identity(std::string(names::kOperatorIdentity)), net::Peer{address(rank), pod(rank)});
-  auto deadline = std::chrono::steady_clock::now() + 10s;
+  auto deadline = std::chrono::steady_clock::now() + 60s;
   while (!links_[rank]->connect(1s)) {
     if (std::chrono::steady_clock::now() > deadline)
       throw std::runtime_error("the sidecar does not answer:\n" + log(rank));
@@ -186,7 +186,7 @@ void Cluster::start_sidecar(std::uint32_t rank, std::vector<std::string> environ
 }
 
 Result<net::Answer> Cluster::try_call(std::uint32_t rank, const char* verb, nlohmann::json fields) {
-  return links_[rank]->call(verb, std::move(fields), 20s);
+  return links_[rank]->call(verb, std::move(fields), 60s);
 }
 
 net::Answer Cluster::call(std::uint32_t rank, const char* verb, nlohmann::json fields) {
