@@ -193,19 +193,21 @@ Result<void> check_each(const json& list, Shape shape, const std::string& path) 
   return {};
 }
 
+std::string unknown_field(std::string_view name, const Field& of) {
+  std::vector<std::string_view> known;
+  for (const Field& f : of.fields) known.push_back(f.name);
+  const std::string near = nearest(name, known);
+  return near.empty() ? "unknown field" : std::format("unknown field; did you mean {}?", near);
+}
+
 Result<void> check_members(const json& object, const Field& field, const std::string& path) {
   if (!object.is_object()) return wrong(path, "an object", object, "write its fields below it");
-  std::vector<std::string_view> known;
   for (const auto& [name, value] : object.items()) {
     const std::string at = std::format("{}.{}", path, name);
-    if (const Field* member = field_of(field, name)) {
+    if (const Field* member = field_of(field, name))
       BSP_CHECK_OK(check_shape(value, *member, at));
-    } else if (field.closed) {
-      for (const Field& f : field.fields) known.push_back(f.name);
-      const std::string near = nearest(name, known);
-      return fail(ErrorCode::kInvalid,
-                  std::format("{}: unknown field{}", at, near.empty() ? "" : std::format("; did you mean {}?", near)));
-    }
+    else if (field.closed)
+      return fail(ErrorCode::kInvalid, std::format("{}: {}", at, unknown_field(name, field)));
   }
   return {};
 }
@@ -233,6 +235,21 @@ void normalise(json& value, const Field& field) {
     const Field* known = field_of(field, name);
     normalise(member, known ? *known : kAnything);
   }
+}
+
+void drop_unknown(json& value, const Field& field, const std::string& path, const Dropped& dropped) {
+  if (field.shape == kObjects && value.is_array())
+    for (std::size_t i = 0; i < value.size(); ++i)
+      drop_unknown(value[i], {field.name, kObject, field.fields, field.closed}, std::format("{}[{}]", path, i), dropped);
+  if (field.shape != kObject || !value.is_object()) return;
+  std::erase_if(value.get_ref<json::object_t&>(), [&](auto& member) {
+    const std::string at = std::format("{}.{}", path, member.first);
+    const Field* known = field_of(field, member.first);
+    if (known != nullptr) drop_unknown(member.second, *known, at, dropped);
+    if (known != nullptr || !field.closed) return false;
+    if (!member.second.is_null()) dropped(at, unknown_field(member.first, field));
+    return true;
+  });
 }
 
 Result<void> check_shape(const json& value, const Field& field, const std::string& path) {

@@ -11,6 +11,7 @@
 #include "base/json/yaml.h"
 #include "crds/bspjob.h"
 #include "crds/names.h"
+#include "crds/pod_schema.h"
 #include "operator/convert/environment.h"
 #include "operator/convert/launcher.h"
 #include "operator/convert/losses.h"
@@ -21,8 +22,6 @@ namespace bsp::convert {
 namespace {
 
 using nlohmann::json;
-
-constexpr int kMostUnknownFields = 100;
 
 class MpiJob {
  public:
@@ -49,8 +48,11 @@ class MpiJob {
                 {"kind", names::kBspJobKind},
                 {"metadata", metadata()},
                 {"spec", std::move(spec)}};
-    for (int field = 0; field < kMostUnknownFields && drop_unknown_field(job); ++field) {
-    }
+    // An API server drops a pod's unknown fields, so that the MPIJob ran without them.
+    crds::drop_unknown(job["spec"]["template"], crds::kPodTemplate, "spec.template",
+                       [&](const std::string& path, const std::string& why) {
+                         source_.note(origin(path), std::format("not carried over: {}", why));
+                       });
     BSP_CHECK_OK(check_result(job));
     return job;
   }
@@ -303,31 +305,10 @@ class MpiJob {
     return source_.field(field) != nullptr ? field : "spec." + field.substr(policy.size());
   }
 
-  static Result<void> accepted(const json& job) {
-    BSP_TRY(const crds::BspJob read, crds::bsp_job_from_json(job));
-    return crds::validate(read.spec);
-  }
-
-  // An API server drops a pod's unknown fields, so that the MPIJob ran without them.
-  bool drop_unknown_field(json& job) {
-    const auto valid = accepted(job);
-    if (valid) return false;
-    const std::string& message = valid.error().message;
-    const std::size_t colon = message.find(": unknown field");
-    if (colon == std::string::npos || !message.starts_with("spec.template.")) return false;
-    std::string pointer = "/" + message.substr(0, colon);
-    for (const char* sign : {".", "["}) std::ranges::replace(pointer, *sign, '/');
-    std::erase(pointer, ']');
-    const json::json_pointer field(pointer);
-    if (!job.contains(field) || !job[field.parent_pointer()].is_object()) return false;
-    job[field.parent_pointer()].erase(field.back());
-    source_.note(origin(message.substr(0, colon)), std::format("not carried over: {}", message.substr(colon + 2)));
-    return true;
-  }
-
   // The result is what `bsp-operator` and the cluster accept, or the message names what to change in the MPIJob.
   Result<void> check_result(const json& job) const {
-    const auto valid = accepted(job);
+    const auto valid =
+        crds::bsp_job_from_json(job).and_then([](const crds::BspJob& read) { return crds::validate(read.spec); });
     if (valid) return {};
     const std::string& message = valid.error().message;
     const std::size_t colon = std::min(message.find(": "), message.size());

@@ -373,6 +373,7 @@ TEST(Convert, WhatIsLostIsNamed) {
             "containers[0].command: not carried over: it runs \"cp\""},
            {"args: [./prepare]", "containers[0].args: not carried over: it runs \"./prepare\""},
            {"imagePullPolcy: Always", "containers[0].imagePullPolcy: not carried over: unknown field; did you mean"},
+           {"\"a~b.c/d[0]: e\": {}", "containers[0].a~b.c/d[0]: e: not carried over: unknown field"},
            {"env: [{name: OMPI_MCA_btl, value: self}]", "env[0]: OMPI_MCA_btl is not carried over: the operator"},
            {"env: [{name: MASTER_ADDR, value: a-worker-0.a}]", "MASTER_ADDR=a-worker-0.a names a pod of the MPIJob"}}) {
     const auto converted =
