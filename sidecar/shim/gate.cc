@@ -154,8 +154,11 @@ class ContinuedUnnoticed {
 
 void stop_until_next_epoch(EpochDescriptor& next) {
   const ContinuedUnnoticed guard;
-  do raise(SIGSTOP);
-  while (!read_descriptor(next) || next.epoch <= state.epoch);
+  do {
+    clock_before_stop();
+    raise(SIGSTOP);
+    clock_after_stop();
+  } while (!read_descriptor(next) || next.epoch <= state.epoch);
 }
 
 // Reports at how many edges this rank could not close since the gate was set, and why not at the last one ("" if it
@@ -174,14 +177,12 @@ void close_and_reopen() {
   close_epoch();
   BSP_RING_STORE(state.ring->close_ns, realtime_ns() - close_start);
   unmap_ring();
-  clock_before_stop();
   cpu_time_before_stop();
   timers_before_stop();
 
   EpochDescriptor next;
   stop_until_next_epoch(next);
 
-  clock_after_stop();
   cpu_time_after_stop();
   timers_after_stop();
   const std::uint64_t open_start = realtime_ns();

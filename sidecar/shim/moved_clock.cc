@@ -1,21 +1,27 @@
-// The process detects a move to another machine by the kernel's boot id. It then adds an offset to every monotonic
-// clock, so that the clock continues from where it stopped, advanced by the wall-clock time of the pause (never
-// backwards, should the two machines' wall clocks differ). The functions here intercept the calls of the program and
-// of every library; without an offset they cost one load more than glibc's.
+// The process detects a move to another machine by the kernel's boot id, or to other clocks of the same one by the time
+// namespace. It then adds an offset to every monotonic clock, so that the clock continues from where it stopped, advanced by
+// the wall-clock time of the pause (never backwards, should the two machines' wall clocks differ). The functions here
+// intercept the calls of the program and of every library; without an offset they cost two loads more than glibc's.
 #include "sidecar/shim/moved_clock.h"
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <time.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <optional>
 #include <string>
 
+#include "sidecar/shim/deadlines.h"
 #include "sidecar/shim/export.h"
 #include "sidecar/shim/moved_cpu_time.h"
 #include "sidecar/shim/nanoseconds.h"
@@ -25,10 +31,79 @@
 namespace bsp::shim {
 namespace {
 
-std::atomic<std::int64_t> offset_ns{0};  // other threads read the clock while the thread at the gate sets it
-std::optional<std::string> boot_id;
-std::int64_t stopped_monotonic_ns = 0;
+// A boot of a machine and a time namespace, in which CLOCK_MONOTONIC counts. It is read without allocating: a thread may wait
+// for the offset while it holds an allocator's lock (jemalloc's reads the clock).
+class Clocks {
+ public:
+  static Clocks current() {
+    Clocks found;
+    const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    found.known_ = fd >= 0 && read(fd, found.boot_, sizeof found.boot_) > 0;
+    if (fd >= 0) close(fd);
+    // Kernels without time namespaces have no such file.
+    if (readlink("/proc/self/ns/time", found.name_space_, sizeof found.name_space_) < 0) found.name_space_[0] = '\0';
+    return found;
+  }
+  // False if either couldn't be read.
+  [[nodiscard]] bool are(const Clocks& other) const {
+    return known_ && other.known_ && std::memcmp(boot_, other.boot_, sizeof boot_) == 0 &&
+           std::memcmp(name_space_, other.name_space_, sizeof name_space_) == 0;
+  }
+
+ private:
+  bool known_ = false;
+  char boot_[64] = {};
+  char name_space_[64] = {};
+};
+
+// What the program's clocks are ahead of this machine's, in ns; the last in ticks. Each clock counts in its own way from the boot.
+struct Offsets {
+  std::int64_t monotonic = 0;
+  std::int64_t raw = 0;
+  std::int64_t boottime = 0;
+  std::int64_t times = 0;
+
+  [[nodiscard]] std::int64_t of(clockid_t clock) const {
+    switch (clock) {
+      case CLOCK_MONOTONIC:
+      case CLOCK_MONOTONIC_COARSE:
+        return monotonic;
+      case CLOCK_MONOTONIC_RAW:
+        return raw;
+      case CLOCK_BOOTTIME:
+      case CLOCK_BOOTTIME_ALARM:
+        return boottime;
+      default:
+        return 0;
+    }
+  }
+};
+
+constexpr Offsets kNotMoved;
+std::atomic<const Offsets*> clock_offsets{&kNotMoved};  // null while the process is stopped and may move
+const Offsets* before_stop = &kNotMoved;
+Offsets* after_move = nullptr;  // for the next move; others are kept, since a thread may be reading them
+Offsets stopped_at;             // the program's clocks
 std::int64_t stopped_realtime_ns = 0;
+pthread_t at_gate;
+Clocks clocks_before_stop;
+
+// Once the thread at the gate has published them. That thread itself, in a signal's handler, has those before the stop.
+const Offsets& offsets_after_stop() {
+  constexpr int kLongestMs = 10'000;  // a thread that the one at the gate waits for must not wait for ever
+  if (pthread_equal(at_gate, pthread_self()) != 0) return *before_stop;
+  for (int ms = 0; ms < kLongestMs; ++ms) {
+    if (const Offsets* const current = clock_offsets) return *current;
+    const timespec pause{0, 1'000'000};
+    syscall(SYS_nanosleep, &pause, nullptr);
+  }
+  return *before_stop;
+}
+
+const Offsets& current_offsets() {
+  const Offsets* const current = clock_offsets;
+  return current != nullptr ? *current : offsets_after_stop();
+}
 
 using ClockGettime = int (*)(clockid_t, timespec*);
 
@@ -40,11 +115,12 @@ std::int64_t kernel_ns(clockid_t clock) {
   return in_ns(t.tv_sec, t.tv_nsec);
 }
 
-std::optional<std::string> read_boot_id() { return read_text("/proc/sys/kernel/random/boot_id"); }
-
-bool is_monotonic(clockid_t clock) {
-  return clock == CLOCK_MONOTONIC || clock == CLOCK_MONOTONIC_RAW || clock == CLOCK_MONOTONIC_COARSE ||
-         clock == CLOCK_BOOTTIME || clock == CLOCK_BOOTTIME_ALARM;
+// The machine's clocks.
+Offsets readings() {
+  return {.monotonic = kernel_ns(CLOCK_MONOTONIC),
+          .raw = kernel_ns(CLOCK_MONOTONIC_RAW),
+          .boottime = kernel_ns(CLOCK_BOOTTIME),
+          .times = syscall(SYS_times, nullptr)};
 }
 
 // The clock of a timer descriptor, as the kernel shows it: CLOCK_REALTIME if it is none. Nothing, with errno, if it can't be read.
@@ -64,27 +140,62 @@ int kernel_clock(clockid_t clock, timespec* t) {
   return next(clock, t);
 }
 
-std::int64_t monotonic_offset_ns() { return offset_ns; }
+std::int64_t times_offset() { return current_offsets().times; }
+
+bool is_monotonic(clockid_t clock) {
+  return clock == CLOCK_MONOTONIC || clock == CLOCK_MONOTONIC_RAW || clock == CLOCK_MONOTONIC_COARSE ||
+         clock == CLOCK_BOOTTIME || clock == CLOCK_BOOTTIME_ALARM;
+}
+
+std::int64_t monotonic_ns(clockid_t clock) {
+  for (;;) {
+    const Offsets& before = current_offsets();
+    const std::int64_t time = sum_of(kernel_ns(clock), before.of(clock));
+    if (&current_offsets() == &before) [[likely]]  // else it has moved in between
+      return time;
+  }
+}
+
+timespec on_this_machine(clockid_t clock, const timespec& time) {
+  const std::int64_t offset = is_time(time) ? current_offsets().of(clock) : 0;
+  if (offset == 0) return time;
+  const timespec here = later(time, -offset);
+  return here.tv_sec >= 0 ? here : timespec{0, 1};  // long past; 0 would disarm a timer
+}
 
 void clock_before_stop() {
-  boot_id = read_boot_id();
-  stopped_monotonic_ns = kernel_ns(CLOCK_MONOTONIC) + offset_ns;
+  if (after_move == nullptr) after_move = new Offsets;
+  clocks_before_stop = Clocks::current();
+  before_stop = clock_offsets;
+  const Offsets now = readings();
   stopped_realtime_ns = kernel_ns(CLOCK_REALTIME);
+  stopped_at = {.monotonic = now.monotonic + before_stop->monotonic,
+                .raw = now.raw + before_stop->raw,
+                .boottime = now.boottime + before_stop->boottime,
+                .times = now.times + before_stop->times};
+  at_gate = pthread_self();
+  clock_offsets = nullptr;
 }
 
 void clock_after_stop() {
-  // Without an answer it may have moved; if it has not, the offset only repeats what the clock does.
-  if (const auto now_id = read_boot_id(); now_id && now_id == boot_id) return;
-  std::int64_t pause = kernel_ns(CLOCK_REALTIME) - stopped_realtime_ns;
-  if (pause < 0) pause = 0;
-  offset_ns = stopped_monotonic_ns + pause - kernel_ns(CLOCK_MONOTONIC);
+  // Without an answer it may have moved; if it has not, the offsets only repeat what the clocks do.
+  if (Clocks::current().are(clocks_before_stop)) {
+    clock_offsets = before_stop;
+    return;
+  }
+  static const std::int64_t tick_ns = kNsOfSecond / sysconf(_SC_CLK_TCK);
+  const Offsets now = readings();
+  const std::int64_t pause = std::max<std::int64_t>(kernel_ns(CLOCK_REALTIME) - stopped_realtime_ns, 0);
+  *after_move = {.monotonic = stopped_at.monotonic + pause - now.monotonic,
+                 .raw = stopped_at.raw + pause - now.raw,
+                 .boottime = stopped_at.boottime + pause - now.boottime,
+                 .times = stopped_at.times + pause / tick_ns - now.times};
+  clock_offsets = after_move;
+  after_move = nullptr;
+  wake_waiters();
 }
 
-double wtime() {
-  timespec t;
-  kernel_clock(CLOCK_MONOTONIC, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec) + 1e-9 * static_cast<double>(offset_ns);
-}
+double wtime() { return 1e-9 * static_cast<double>(monotonic_ns()); }
 
 }  // namespace bsp::shim
 
@@ -93,26 +204,19 @@ using namespace bsp::shim;  // NOLINT
 extern "C" {
 
 BSP_EXPORT int clock_gettime(clockid_t clock, timespec* t) noexcept {
+  if (is_monotonic(clock) && clock_offsets != &kNotMoved) [[unlikely]] {
+    *t = as_timespec(monotonic_ns(clock));
+    return 0;
+  }
   const int rc = kernel_clock(clock, t);
   if (rc != 0) return rc;
-  if (is_monotonic(clock)) {
-    if (offset_ns != 0) [[unlikely]]
-      *t = later(*t, offset_ns);
-  } else if (const std::int64_t used = cpu_time_offset(clock); used != 0) [[unlikely]] {
-    *t = later(*t, used);
+  if (!is_monotonic(clock)) {
+    if (const std::int64_t used = cpu_time_offset(clock); used != 0) [[unlikely]]
+      *t = later(*t, used);
+  } else if (clock_offsets != &kNotMoved) [[unlikely]] {  // it may have moved in between
+    *t = as_timespec(monotonic_ns(clock));
   }
   return rc;
-}
-
-// Absolute deadlines are in the program's time; the kernel needs its own.
-BSP_EXPORT int clock_nanosleep(clockid_t clock, int flags, const timespec* request, timespec* remaining) {
-  using Next = int (*)(clockid_t, int, const timespec*, timespec*);
-  static const auto next = reinterpret_cast<Next>(dlsym(RTLD_NEXT, "clock_nanosleep"));
-  if (offset_ns == 0 || !(flags & TIMER_ABSTIME) || !is_monotonic(clock) || !is_time(*request))
-    return next(clock, flags, request, remaining);
-  const timespec deadline = later(*request, -offset_ns);
-  if (deadline.tv_sec < 0) return 0;
-  return next(clock, flags, &deadline, remaining);
 }
 
 BSP_EXPORT int timerfd_settime(int fd, int flags, const itimerspec* value, itimerspec* old) noexcept {
@@ -120,27 +224,15 @@ BSP_EXPORT int timerfd_settime(int fd, int flags, const itimerspec* value, itime
   static const auto next = reinterpret_cast<Next>(dlsym(RTLD_NEXT, "timerfd_settime"));
   const bool armed = value != nullptr && (value->it_value.tv_sec != 0 || value->it_value.tv_nsec != 0);
   itimerspec shifted = value != nullptr ? *value : itimerspec{};
-  if (offset_ns != 0 && (flags & TFD_TIMER_ABSTIME) && armed && is_time(value->it_value)) {
+  if ((flags & TFD_TIMER_ABSTIME) && armed && clock_offsets != &kNotMoved) {
     const auto clock = clock_of_timer(fd);
     if (!clock) return -1;
-    if (is_monotonic(*clock)) shifted.it_value = later(value->it_value, -offset_ns);
-    if (shifted.it_value.tv_sec < 0) shifted.it_value = {0, 1};  // already expired; 0 would disarm it
+    shifted.it_value = on_this_machine(*clock, value->it_value);
   }
   timer_changes(fd);
   const int rc = next(fd, flags, value != nullptr ? &shifted : nullptr, old);
   timer_changes(fd);  // again, in case the timer was recorded before the kernel had the new time
   return rc;
-}
-
-BSP_EXPORT int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
-                                      const timespec* until) {
-  using Next = int (*)(pthread_cond_t*, pthread_mutex_t*, clockid_t, const timespec*);
-  static const auto next = reinterpret_cast<Next>(dlsym(RTLD_NEXT, "pthread_cond_clockwait"));
-  if (next == nullptr) return ENOSYS;
-  if (offset_ns == 0 || !is_monotonic(clock) || !is_time(*until)) return next(condition, mutex, clock, until);
-  timespec deadline = later(*until, -offset_ns);
-  if (deadline.tv_sec < 0) deadline = {0, 0};
-  return next(condition, mutex, clock, &deadline);
 }
 
 }  // extern "C"

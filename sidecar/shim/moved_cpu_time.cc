@@ -160,17 +160,16 @@ BSP_EXPORT std::clock_t clock() noexcept {
   return ns(t) / (kSecond / CLOCKS_PER_SEC);
 }
 
-// The returned value counts from an arbitrary moment in the past: that of the monotonic clock, which moved_clock.h continues.
+// The returned value counts from an arbitrary moment in the past, which moved_clock.h continues.
 BSP_EXPORT std::clock_t times(tms* buffer) noexcept {
   static const auto times_of_libc = next<std::clock_t (*)(tms*)>("times");
   static const std::int64_t tick = kSecond / sysconf(_SC_CLK_TCK);
   const std::clock_t rc = times_of_libc(buffer);
-  const std::int64_t moved = monotonic_offset_ns();
   if (const CpuTimes* offset = offsets.load(std::memory_order_acquire); offset != nullptr && buffer != nullptr) {
     buffer->tms_utime += offset->user / tick;
     buffer->tms_stime += offset->system / tick;
   }
-  return rc + moved / tick;
+  return rc + times_offset();
 }
 
 }  // extern "C"

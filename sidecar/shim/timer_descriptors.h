@@ -8,7 +8,7 @@
 
 namespace bsp::shim {
 
-// Call around the stop, between clock_before_stop() and clock_after_stop() of moved_clock.h.
+// Call before the stop, and after clock_after_stop() of moved_clock.h.
 void timers_before_stop();
 void timers_after_stop();
 

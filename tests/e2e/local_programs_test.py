@@ -8,7 +8,7 @@ import sys
 import tempfile
 import unittest
 
-from local_job import LocalJob
+from local_job import TOLD, LocalJob
 
 MOVES = [("0", "fast"), ("1", "fast"), ("0", "slow")]
 
@@ -21,13 +21,18 @@ class Programs(unittest.TestCase):
                 run.wait_for_superstep(3)
                 moved = run.local("migrate", rank, "--to", to, "--wait")
                 self.assertEqual(moved.returncode, 0, moved.stdout + moved.stderr + run.output.read_text())
+            if TOLD in command:
+                run.tell()
             status, output = run.wait()
             self.assertEqual(status, 0, output)
             self.assertEqual([m["phase"] for m in run.summary()["migrations"]], ["Succeeded"] * len(moves))
             return "\n".join(run.summary()["rank0_output"])
 
     def test_clocks_and_timers_continue(self):
-        self.assertIn("OK clocks", self.output("clocks", ["moved_clocks", "60"], MOVES))
+        self.assertIn("OK clocks", self.output("clocks", ["moved_clocks", TOLD], MOVES))
+
+    def test_calls_that_wait_continue(self):
+        self.assertIn("ok blocking calls", self.output("waits", ["shim_blocking_calls", "threads", TOLD], MOVES))
 
     def test_windows_continue(self):
         self.assertIn("OK windows", self.output("windows", ["moved_windows", "1000"], MOVES))

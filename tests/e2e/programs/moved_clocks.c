@@ -1,5 +1,6 @@
-/* moved_clocks SECONDS: supersteps of some milliseconds of work, in which no clock may go backwards and no timer may fail. Prints
- * "OK clocks" if none has, wherever its rank was moved meanwhile; else what was wrong, and exits with 1. */
+/* moved_clocks FILE: supersteps of some milliseconds of work, until rank 0 finds FILE, in which no clock may go backwards, none
+ * of those that count elapsed time may leave the wall clock, and no timer may fail. Prints "OK clocks" if none has, wherever its rank was moved meanwhile; else
+ * what was wrong, and exits with 1. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <pthread.h>
@@ -15,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { kClocks = 13 };
+enum { kClocks = 14 };
 static const char* const names[kClocks] = {"CLOCK_MONOTONIC",
                                            "CLOCK_BOOTTIME",
                                            "CLOCK_PROCESS_CPUTIME_ID",
@@ -28,7 +29,8 @@ static const char* const names[kClocks] = {"CLOCK_MONOTONIC",
                                            "ru_stime of RUSAGE_SELF",
                                            "tms_utime + tms_stime",
                                            "times()",
-                                           "MPI_Wtime()"};
+                                           "MPI_Wtime()",
+                                           "CLOCK_MONOTONIC_RAW"};
 static int rank, wrong;
 static pthread_t other;
 static volatile int enough;
@@ -62,6 +64,7 @@ static void read_all(double to[kClocks]) {
   to[11] = (double)times(&t);
   to[10] = (double)(t.tms_utime + t.tms_stime);
   to[12] = MPI_Wtime();
+  to[13] = of_clock(CLOCK_MONOTONIC_RAW);
 }
 
 static void* compute(void* unused) {
@@ -83,7 +86,6 @@ static void fails(const char* what, double is, double was) {
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  const double seconds = argc > 1 ? atof(argv[1]) : 10;
   signal(SIGALRM, on_alarm);
   signal(SIGUSR2, on_alarm);
   pthread_create(&other, NULL, compute, NULL);
@@ -101,10 +103,13 @@ int main(int argc, char** argv) {
   const int descriptor = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
   timerfd_settime(descriptor, 0, &every, NULL);
 
-  double was[kClocks], is[kClocks];
+  const int elapsed[] = {0, 1, 12, 13};
+  double was[kClocks], is[kClocks], first[kClocks];
   uint64_t ticks = 0;
   int go_on = 1;
+  const double wall = of_clock(CLOCK_REALTIME);
   read_all(was);
+  memcpy(first, was, sizeof first);
   while (go_on) {
     volatile double x = 0;
     for (int i = 0; i < 3000000; ++i) x += i;
@@ -112,12 +117,17 @@ int main(int argc, char** argv) {
     read_all(is);
     for (int c = 0; c < kClocks; ++c)
       if (is[c] < was[c]) fails(names[c], is[c], was[c]);
+    for (size_t i = 0; i < sizeof elapsed / sizeof *elapsed; ++i) {
+      const int c = elapsed[i];
+      const double off = is[c] - first[c] - (of_clock(CLOCK_REALTIME) - wall);
+      if (off < -5 || off > 5) fails(names[c], is[c], was[c]);
+    }
     memcpy(was, is, sizeof was);
     uint64_t expired;
     if (read(descriptor, &expired, sizeof expired) == sizeof expired) ticks += expired;
     const double due = (of_clock(CLOCK_MONOTONIC) - begin) / period;
     if ((double)ticks > due) fails("timerfd: expirations, and those that were due", (double)ticks, due);
-    go_on = is[0] - begin < seconds;
+    go_on = rank != 0 || argc < 2 || access(argv[1], F_OK) != 0;
     MPI_Allreduce(MPI_IN_PLACE, &go_on, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
   }
   uint64_t expired;

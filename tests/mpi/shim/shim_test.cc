@@ -57,8 +57,14 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"shim_exhausted", 7, 3}, Case{"shim_local_calls", 2, 6}, Case{"shim_out_of_step", 3, 12},
                     Case{"shim_threads_out_of_step", 3, 6}, Case{"shim_late_errors", 3, 4}, Case{"shim_repeated", 3, 5},
                     Case{"shim_generalised", 2, 4}, Case{"shim_nothing", 2, 4}, Case{"shim_empty_groups", 2, 4},
-                    Case{"shim_surroundings", 2, 6}),
+                    Case{"shim_surroundings", 2, 6}, Case{"shim_blocking_calls", 2, 12}),
     [](const auto& tested) { return std::string(tested.param.program + 5) + std::to_string(tested.param.ranks); });
+
+TEST(Shim, AHandlerOfTheProgramInterruptsItsCalls) {
+  Job job({.ranks = 2, .program = "shim_blocking_calls", .arguments = {"handler"}, .environment = {}});
+  job.go_through(3);
+  job.finish_ok();
+}
 
 // Threads that never pause, in every call that MPI answers from internal state: 2,400 rounds here, hours with
 // BSP_STORM_EPOCHS and BSP_STORM_ROUNDS (epochs, and rounds in each of their supersteps).
