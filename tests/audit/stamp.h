@@ -1,14 +1,14 @@
 /* The part of the copy checker that runs inside a program. stamp() appends a line to a file that all copies of all
  * ranks share:
  *
- *   <ns of the machine's clock> <rank> <pod> <pid> <superstep>
+ *   <ns of the wall clock> <rank> <pod> <pid> <superstep>
  *
  * audit.py then checks whether a rank ever ran twice at the same time. A computing program must stamp at least every
  * 50 ms, so that no second copy that runs for 50 ms is missed.
  *
  * The file is opened for each stamp, so that no open descriptor interferes with a checkpoint. One short O_APPEND write
- * is atomic. Clock and host name (the pod's) come from raw system calls: the shim in front of libc keeps the clock
- * continuous across a move, and a restored process remembers an old name. */
+ * is atomic. All nodes of a test are on one machine, whose wall clock they share. Clock and host name (the pod's) come from raw
+ * system calls: a restored process remembers an old name. */
 #ifndef BSP_TESTS_STAMP_H
 #define BSP_TESTS_STAMP_H
 
@@ -25,7 +25,7 @@ static inline int stamp(const char* file, int rank, const char* pod, long supers
   struct timespec now;
   struct utsname host;
   char line[256];
-  syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+  syscall(SYS_clock_gettime, CLOCK_REALTIME, &now);
   uname(&host);
   const int length = snprintf(line, sizeof line, "%lld %d %s %d %ld\n", now.tv_sec * 1000000000LL + now.tv_nsec, rank,
                               pod != NULL ? pod : host.nodename, (int)getpid(), superstep);

@@ -309,7 +309,7 @@ class ClusterJob:
 
     def tell(self):
         """Ends a program that runs until_told()."""
-        self.namespace.kubectl("exec", self.status()["ranks"][0]["pod"], "-c", "app", "--", "touch", TOLD)
+        kubectl("exec", "-n", self.namespace.name, self.status()["ranks"][0]["pod"], "-c", "app", "--", "touch", TOLD)
 
     def ended(self, seconds=300):
         return self.wait("the end", lambda s: s.get("phase") in ("Succeeded", "Failed"), seconds)

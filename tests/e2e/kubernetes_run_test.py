@@ -9,7 +9,7 @@ import unittest
 
 import cluster_job
 import cluster_nodes
-from cluster_job import (ClusterJob, Namespace, bsp_job, columns, field_of, helm, job_of, kubectl, lattice_boltzmann,
+from cluster_job import (TOLD, ClusterJob, Namespace, bsp_job, columns, field_of, helm, job_of, kubectl, lattice_boltzmann,
                          get_object, sequential_field, sized_lattice_boltzmann, until_told, wait_for)
 
 ENDLESS = lattice_boltzmann(supersteps=1000000)
@@ -122,6 +122,20 @@ class ByHand(InANamespace):
                 self.check_succeeded(job, command)
                 self.assertEqual(job.status().get("attempt", 0), 0, job.summary())
             self.assertEqual(copies.two, [])
+
+    def test_clocks_and_waits_continue_on_another_machine(self):
+        """To an older machine and to a younger one: each has an uptime of its own (tests/cluster/up.sh)."""
+        for name, program, result in (("clocks", ["moved_clocks"], "OK clocks"), ("waits", ["shim_blocking_calls", "threads"], "ok blocking calls")):
+            with self.subTest(name), job_of(self.space, bsp_job(name, [*program, TOLD], sets={"names": ["slow", "fast", "medium"]})) as job:
+                job.wait_for_superstep(5)
+                for target in ("fast", "medium"):
+                    job.migrate(f"{name}-to-{target}", 0, targetSet=target)
+                    ended = job.wait_for_migration(f"{name}-to-{target}")
+                    self.assertEqual(ended["phase"], "Succeeded", f"{ended} {job.log(0)}")
+                    job.wait_for_superstep(job.status()["superstep"] + 5)
+                job.tell()
+                self.assertEqual(job.ended()["phase"], "Succeeded", job.summary() + job.log(0))
+                self.assertIn(result, job.log(0))
 
     def test_delete_a_waiting_migration(self):
         with job_of(self.space, bsp_job("later", runPolicy={"suspend": True})) as job:
