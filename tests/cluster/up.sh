@@ -66,6 +66,10 @@ copy_store() {
   find "$1/containerd" -name '*.db' -exec sh -c 'cp --preserve=all "$1" "$1.own" && mv "$1.own" "$1"' sh {} \;
 }
 
+# with_uptime NUMBER: what a node's first process is started with, so that each node has an uptime of its own, as machines have. Empty
+# where the kernel has no time namespaces.
+with_uptime() { [ ! -e /proc/self/ns/time ] || echo "unshare --time --monotonic $(($1 * 100000)) --boottime $(($1 * 130000))"; }
+
 start_node() {
   local number=$1 name=$2 pool=$3 cpus=$4 memory=$5 zone=$6 etc=$run/$2/etc machine_kib wanted_kib
   mkdir -p "$etc/cni" "$run/$name"/{log,containerd,kubelet}
@@ -80,13 +84,14 @@ start_node() {
   fill "$cluster/node/proxy.yaml" NODE="$name" >"$etc/proxy.yaml"
   fill "$cluster/node/cni.conflist" POD_CIDR="$(pod_cidr "$number")" >"$etc/cni/10-pods.conflist"
   cp "$cluster/node/containerd.toml" "$etc"
+  # shellcheck disable=SC2046
   # /var/lib/containerd is a host directory, because an overlay can't be mounted on an overlay.
   machine "$name" -v "$run/$name/containerd:/var/lib/containerd" -v "$run/$name/kubelet:/var/lib/kubelet" \
     -v "$run/images:/opt/cluster/images:ro" -v "$cluster/node:/opt/cluster/node:ro" -e NODE="$name" \
     -v "$run/shared:/opt/cluster/shared" \
     -e IP="$(node_ip "$number")" -e CPUS="$cpus" \
     -e LABELS="$(pool_label)=$pool,node.kubernetes.io/instance-type=$pool,topology.kubernetes.io/region=region-1,topology.kubernetes.io/zone=$zone" \
-    "$node_image" unshare --time --monotonic $((number * 100000)) --boottime $((number * 130000)) /opt/cluster/node/start.sh
+    "$node_image" $(with_uptime "$number") /opt/cluster/node/start.sh
 }
 
 # The image that holds a pod's namespaces open: catatonit, a static binary, can do that.
