@@ -17,6 +17,7 @@
 #include "crds/names.h"
 #include "sidecar/init/files.h"
 #include "sidecar/init/install.h"
+#include "sidecar/init/program.h"
 #include "sidecar/init/supervisor.h"
 
 namespace {
@@ -74,7 +75,7 @@ int main(int argc, char** argv) {
     if (argument != "--restore") return usage();
     options.restore = true;
   }
-  options.command.assign(argv + at, argv + argc);
+  options.command = bsp::init::without_init({argv + at, argv + argc});
   // A waiting pod needs no command, but the operator passes the same one so that `describe` shows it.
   if (options.command.empty() && !options.restore) return usage();
   const std::string self = bsp::init::read_link("/proc/self/exe").value_or("/bsp/bsp-init");

@@ -55,6 +55,31 @@ Result<void> check_elf(const std::string& file, int fd) {
 
 }  // namespace
 
+std::vector<std::string> without_init(std::vector<std::string> command) {
+  struct Init {
+    std::string_view name;
+    std::string_view flags;  // without a value, and without a meaning where bsp-init is PID 1
+  };
+  constexpr Init kInits[] = {
+      {"tini", "gsvw"}, {"tini-static", "gsvw"}, {"docker-init", "gsvw"}, {"dumb-init", "cv"}, {"catatonit", "g"}};
+  if (command.empty()) return command;
+  const std::string_view path = command.front();
+  const auto* const init = std::ranges::find(kInits, path.substr(path.rfind('/') + 1), &Init::name);
+  if (init == std::end(kInits)) return command;
+  std::size_t at = 1;
+  for (; at < command.size() && command[at].starts_with('-'); ++at) {
+    if (command[at] == "--") {
+      ++at;
+      break;
+    }
+    const bool known = command[at].size() > 1 && command[at].find_first_not_of(init->flags, 1) == std::string::npos;
+    if (!known) return command;
+  }
+  if (at == command.size()) return command;
+  command.erase(command.begin(), command.begin() + static_cast<std::ptrdiff_t>(at));
+  return command;
+}
+
 Result<std::string> find_command(const std::string& command, std::string_view path, const User& user) {
   if (command.empty()) return fail(ErrorCode::kNotFound, "the command is empty");
   const FsIdentity as_program(user);

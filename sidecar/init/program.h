@@ -16,6 +16,10 @@ namespace bsp::init {
 inline constexpr int kExitNotFound = 127;
 inline constexpr int kExitNotExecutable = 126;
 
+// The command without an init in front of it (tini, dumb-init, catatonit): bsp-init is one, a rank that another process has
+// started can't move, and a static init couldn't have the shim preloaded. As it is if an option of the init means more.
+std::vector<std::string> without_init(std::vector<std::string> command);
+
 // The file that `command` names for this user: unchanged if it contains a slash, else the first executable one in
 // `path` (a PATH value). kNotFound, kInvalid (exists but isn't executable).
 Result<std::string> find_command(const std::string& command, std::string_view path, const User& user);

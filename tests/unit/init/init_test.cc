@@ -301,6 +301,23 @@ TEST_F(CarryFiles, CommandsAsAShellFindsThem) {
   EXPECT_TRUE(check_preloadable(dir_ + "/bin/tool"));
 }
 
+TEST(WithoutInit, LeavesOutAnInitWithoutAMeaningOfItsOwn) {
+  using Words = std::vector<std::string>;
+  for (const auto& [command, rest] : std::vector<std::pair<Words, Words>>{
+           {{"/usr/bin/tini", "--", "solver", "-x"}, {"solver", "-x"}},
+           {{"tini-static", "-g", "-vv", "solver"}, {"solver"}},
+           {{"dumb-init", "sh", "-c", "exec solver"}, {"sh", "-c", "exec solver"}},
+           {{"/catatonit", "--", "tini"}, {"tini"}},
+           {{"tini", "-e", "143", "--", "solver"}, {"tini", "-e", "143", "--", "solver"}},
+           {{"dumb-init", "--rewrite", "15:2", "solver"}, {"dumb-init", "--rewrite", "15:2", "solver"}},
+           {{"dumb-init", "-"}, {"dumb-init", "-"}},
+           {{"tini", "--"}, {"tini", "--"}},
+           {{"tiny", "--", "solver"}, {"tiny", "--", "solver"}},
+           {{"tini"}, {"tini"}},
+           {{}, {}}})
+    EXPECT_EQ(without_init(command), rest) << testing::PrintToString(command);
+}
+
 TEST(ProgramEnvironment, UsersLibrariesComeBeforeTheShim) {
   const User user{.uid = 1000, .gid = 100, .home = "/home/user"};
   const std::string shim = "/bsp/libbspmpi.so";
