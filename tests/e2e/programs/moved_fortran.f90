@@ -1,5 +1,6 @@
-! moved_fortran STEPS: a ring of mpi_f08 with what a Fortran program keeps over its supersteps: a persistent request, a derived type,
-! a user's operation and a Cartesian communicator. Prints "OK fortran SUM", the same wherever its ranks were moved meanwhile.
+! moved_fortran STEPS [FILE]: until rank 0 finds FILE, a ring of mpi_f08 with what a Fortran program keeps over its supersteps: a
+! persistent request, a derived type, a user's operation and a Cartesian communicator. Prints "OK fortran STEPS SUM"; the sum of as
+! many steps is the same wherever its ranks were moved meanwhile.
 module work
   use mpi_f08
   implicit none
@@ -22,7 +23,8 @@ program moved_fortran
   integer, parameter :: n = 4096
   integer :: rank, size, left, right, step, steps, i
   real(8) :: mine(n), halo(2), extreme, total
-  character(len=16) :: argument
+  character(len=256) :: argument
+  logical :: found
   type(MPI_Comm) :: ring
   type(MPI_Request) :: requests(2)
   type(MPI_Op) :: magnitude
@@ -31,6 +33,7 @@ program moved_fortran
   call MPI_Init()
   call get_command_argument(1, argument)
   read (argument, *) steps
+  call get_command_argument(2, argument)
   call MPI_Comm_size(MPI_COMM_WORLD, size)
   call MPI_Cart_create(MPI_COMM_WORLD, 1, [size], [.true.], .false., ring)
   call MPI_Comm_rank(ring, rank)
@@ -42,6 +45,10 @@ program moved_fortran
   call MPI_Send_init(mine(n - 1), 1, pair, right, 7, ring, requests(1))
   call MPI_Recv_init(halo, 1, pair, left, 7, ring, requests(2))
   do step = 1, steps
+    found = .false.
+    if (rank == 0 .and. argument /= '') inquire (file=trim(argument), exist=found)
+    call MPI_Bcast(found, 1, MPI_LOGICAL, 0, ring)
+    if (found) exit
     call MPI_Startall(2, requests)
     call MPI_Waitall(2, requests, MPI_STATUSES_IGNORE)
     do i = 1, 20
@@ -53,7 +60,7 @@ program moved_fortran
     call MPI_Barrier(MPI_COMM_WORLD)
   end do
   call MPI_Reduce(sum(mine), total, 1, MPI_REAL8, MPI_SUM, 0, ring)
-  if (rank == 0) print '(a, z16.16)', 'OK fortran ', total
+  if (rank == 0) print '(a, i0, a, z16.16)', 'OK fortran ', step - 1, ' ', total
   call MPI_Request_free(requests(1))
   call MPI_Request_free(requests(2))
   call MPI_Op_free(magnitude)

@@ -1,9 +1,10 @@
-/* moved_windows SUPERSTEPS: one-sided communication that continues while ranks move: puts between fences, atomic counters under a
+/* moved_windows SUPERSTEPS [FILE]: until rank 0 finds FILE, one-sided communication that continues while ranks move: puts between fences, atomic counters under a
  * lock that is never released, and a dynamic window. Each rank checks every value that it reads. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { kCells = 4096 };
 
@@ -13,6 +14,13 @@ static void expect(long is, long should, const char* what, long superstep) {
   if (is == should) return;
   printf("rank %d, superstep %ld: %s is %ld instead of %ld\n", rank, superstep, what, is, should);
   MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+/* Whether rank 0 finds the file that ends the program. */
+static int told(const char* file) {
+  int found = rank == 0 && file != NULL && access(file, F_OK) == 0;
+  MPI_Bcast(&found, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  return found;
 }
 
 static void compute(void) {
@@ -38,7 +46,7 @@ int main(int argc, char** argv) {
   MPI_Win_lock_all(0, locked);
   MPI_Win_fence(0, fenced);
 
-  for (long s = 0; s < supersteps; ++s) {
+  for (long s = 0; s < supersteps && !told(argc > 2 ? argv[2] : NULL); ++s) {
     compute();
     for (int k = 0; k < kCells; ++k) mine[k] = s * 1000003 + rank * 97 + k;
     MPI_Put(mine, kCells, MPI_LONG, right, 0, kCells, MPI_LONG, fenced);
