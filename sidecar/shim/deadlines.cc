@@ -19,6 +19,7 @@
 #include "sidecar/shim/moved_clock.h"
 #include "sidecar/shim/moved_cpu_time.h"
 #include "sidecar/shim/nanoseconds.h"
+#include "sidecar/shim/raw_syscall.h"
 
 namespace bsp::shim {
 namespace {
@@ -83,33 +84,6 @@ int wait_in_periods(clockid_t clock, const timespec* until, const Wait& wait) {
   }
 }
 
-// Called from anywhere, as by a thread that has nearly ended: no function of libc, no static variable's guard, which may wait by
-// syscall() itself, nothing of a sanitizer's.
-#define BSP_ANYWHERE __attribute__((no_sanitize_thread))
-BSP_ANYWHERE long raw_syscall(long number, const long (&arguments)[6]) {
-#if defined(__x86_64__)
-  long result = 0;
-  register long d asm("r10") = arguments[3];
-  register long e asm("r8") = arguments[4];
-  register long f asm("r9") = arguments[5];
-  asm volatile("syscall"
-               : "=a"(result)
-               : "a"(number), "D"(arguments[0]), "S"(arguments[1]), "d"(arguments[2]), "r"(d), "r"(e), "r"(f)
-               : "rcx", "r11", "memory");
-  return result;
-#elif defined(__aarch64__)
-  register long x8 asm("x8") = number;
-  register long x0 asm("x0") = arguments[0];
-  register long x1 asm("x1") = arguments[1];
-  register long x2 asm("x2") = arguments[2];
-  register long x3 asm("x3") = arguments[3];
-  register long x4 asm("x4") = arguments[4];
-  register long x5 asm("x5") = arguments[5];
-  asm volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
-  return x0;
-#endif
-}
-
 // glibc keeps a condition's clock in this bit (nptl/pthreadP.h, COND_CLOCK_MONOTONIC; since 2.25).
 clockid_t clock_of(const pthread_cond_t* condition) {
   constexpr unsigned kMonotonic = 2;
@@ -163,8 +137,9 @@ BSP_EXPORT int pthread_clockjoin_np(pthread_t thread, void** result, clockid_t c
                          [&](clockid_t of, const timespec* end) { return next(thread, result, of, end); });
 }
 
-// How C++'s futures and Rust's threads wait, past the C library's functions.
-BSP_EXPORT BSP_ANYWHERE long syscall(long number, ...) noexcept {
+// How C++'s futures and Rust's threads wait, past the C library's functions. Called from anywhere, as by a thread that has nearly
+// ended: nothing of a sanitizer's here, no static variable's guard, which may wait by syscall() itself.
+__attribute__((no_sanitize_thread)) BSP_EXPORT long syscall(long number, ...) noexcept {
   long arguments[6];
   va_list list;
   va_start(list, number);
@@ -178,12 +153,7 @@ BSP_EXPORT BSP_ANYWHERE long syscall(long number, ...) noexcept {
     here = on_this_machine(CLOCK_MONOTONIC, *reinterpret_cast<const timespec*>(arguments[3]));
     arguments[3] = reinterpret_cast<long>(&here);
   }
-  const long result = raw_syscall(number, arguments);
-  if (result >= -4095 && result < 0) {
-    errno = static_cast<int>(-result);
-    return -1;
-  }
-  return result;
+  return as_libc(raw_syscall(number, arguments));
 }
 
 }  // extern "C"

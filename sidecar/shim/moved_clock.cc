@@ -143,8 +143,9 @@ int kernel_clock(clockid_t clock, timespec* t) {
 std::int64_t times_offset() { return current_offsets().times; }
 
 bool is_monotonic(clockid_t clock) {
-  return clock == CLOCK_MONOTONIC || clock == CLOCK_MONOTONIC_RAW || clock == CLOCK_MONOTONIC_COARSE ||
-         clock == CLOCK_BOOTTIME || clock == CLOCK_BOOTTIME_ALARM;
+  constexpr unsigned kMonotonic = 1u << CLOCK_MONOTONIC | 1u << CLOCK_MONOTONIC_RAW | 1u << CLOCK_MONOTONIC_COARSE |
+                                  1u << CLOCK_BOOTTIME | 1u << CLOCK_BOOTTIME_ALARM;
+  return clock >= 0 && clock < 32 && (kMonotonic >> clock & 1u) != 0;
 }
 
 std::int64_t monotonic_ns(clockid_t clock) {
@@ -204,18 +205,19 @@ using namespace bsp::shim;  // NOLINT
 extern "C" {
 
 BSP_EXPORT int clock_gettime(clockid_t clock, timespec* t) noexcept {
-  if (is_monotonic(clock) && clock_offsets != &kNotMoved) [[unlikely]] {
+  if (is_monotonic(clock)) {
+    if (clock_offsets == &kNotMoved) [[likely]] {
+      const int rc = kernel_clock(clock, t);
+      if (clock_offsets == &kNotMoved) [[likely]]  // else it has moved in between
+        return rc;
+    }
     *t = as_timespec(monotonic_ns(clock));
     return 0;
   }
   const int rc = kernel_clock(clock, t);
   if (rc != 0) return rc;
-  if (!is_monotonic(clock)) {
-    if (const std::int64_t used = cpu_time_offset(clock); used != 0) [[unlikely]]
-      *t = later(*t, used);
-  } else if (clock_offsets != &kNotMoved) [[unlikely]] {  // it may have moved in between
-    *t = as_timespec(monotonic_ns(clock));
-  }
+  if (const std::int64_t used = cpu_time_offset(clock); used != 0) [[unlikely]]
+    *t = later(*t, used);
   return rc;
 }
 
