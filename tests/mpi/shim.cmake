@@ -89,6 +89,13 @@ bsp_test(shim_test SOURCES shim/shim_test.cc shim/endings_test.cc shim/files_tes
          DEPS bsp_net bsp_wire bsp_init_control LABELS mpi)
 add_dependencies(shim_test bsp-sidecar bspmpi bspmpi_tsan lattice_boltzmann ${shim_program_targets})
 
+# Images may have an older C library than the one that the shim was built with.
+if(NOT BSP_SANITIZE)
+  add_test(NAME shim.loads_with_glibc_2.35
+           COMMAND sh -c "! objdump -T $<TARGET_FILE:bspmpi> | grep -E 'GLIBC_2\.(3[6-9]|[4-9][0-9])'")
+  set_tests_properties(shim.loads_with_glibc_2.35 PROPERTIES LABELS mpi)
+endif()
+
 # Runs programs of other suites (conformance/run.py); no test of its own.
 add_executable(through_epochs EXCLUDE_FROM_ALL conformance/through_epochs.cc shim/job.cc epochs/cluster.cc ../integration/relay/fake_init.cc)
 target_link_libraries(through_epochs PRIVATE bsp_net bsp_wire bsp_init_control GTest::gmock)
