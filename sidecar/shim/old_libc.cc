@@ -1,9 +1,11 @@
 // The program's C library may be older than the one that the shim was built with: what has another name there, or is missing.
 // Nothing of this is visible outside the shim. Needed is glibc 2.35, for the unwinder (_dl_find_object).
+#include <errno.h>
 #include <sys/random.h>
 
 #include <cstdarg>
 #include <cstdio>
+#include <cstdlib>
 
 extern "C" {
 
@@ -27,7 +29,8 @@ int __isoc23_sscanf(const char* text, const char* format, ...) {
 // glibc 2.36's, for std::random_device.
 unsigned arc4random() {
   unsigned value = 0;
-  while (getrandom(&value, sizeof value, 0) != sizeof value) continue;
+  while (getrandom(&value, sizeof value, 0) != sizeof value)
+    if (errno != EINTR) std::abort();  // as glibc does
   return value;
 }
 
