@@ -20,6 +20,7 @@
 #include <string_view>
 
 #include "sidecar/shim/export.h"
+#include "sidecar/shim/loaded_library.h"
 #include "sidecar/shim/moved_clock.h"
 #include "sidecar/shim/nanoseconds.h"
 #include "sidecar/shim/raw_syscall.h"
@@ -33,10 +34,7 @@ std::atomic<bool> has_handlers{false};
 
 // Their handlers are for debugging, or end the program.
 bool is_of_runtime(const void* code) {
-  Dl_info info{};
-  if (dladdr(code, &info) == 0 || info.dli_fname == nullptr) return false;
-  const std::string_view path(info.dli_fname);
-  const std::string_view name = path.substr(path.rfind('/') + 1);
+  const std::string_view name = file_name_of(code);
   for (const std::string_view library : {"libucs.", "libopen-pal.", "libmpi.", "libpmix.", "libgfortran."})
     if (name.starts_with(library)) return true;
   return false;
@@ -90,8 +88,6 @@ auto wait_for(const timespec* timeout, const Call& call) {
 }  // namespace bsp::shim
 
 using namespace bsp::shim;  // NOLINT
-
-#define BSP_NEXT(name) reinterpret_cast<decltype(&name)>(dlsym(RTLD_NEXT, #name))
 
 extern "C" {
 

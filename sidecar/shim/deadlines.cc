@@ -2,7 +2,6 @@
 // doesn't: a deadline reaches the kernel in this machine's time, and who waits while the process moves waits anew.
 #include "sidecar/shim/deadlines.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -98,8 +97,6 @@ void wake_waiters() { Waiter::wake_all(); }
 }  // namespace bsp::shim
 
 using namespace bsp::shim;  // NOLINT
-
-#define BSP_NEXT(name) reinterpret_cast<decltype(&name)>(dlsym(RTLD_NEXT, #name))
 
 extern "C" {
 

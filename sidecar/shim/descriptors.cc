@@ -2,7 +2,6 @@
 // recognises them by name, and the C library often closes them internally, where it can't be intercepted.
 #include "sidecar/shim/descriptors.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/epoll.h>
@@ -93,8 +92,6 @@ int note_created(int fd) {
 }  // namespace bsp::shim
 
 using namespace bsp::shim;  // NOLINT
-
-#define BSP_NEXT(name) reinterpret_cast<decltype(&name)>(dlsym(RTLD_NEXT, #name))
 
 extern "C" {
 

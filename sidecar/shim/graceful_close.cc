@@ -1,6 +1,5 @@
 #include "sidecar/shim/graceful_close.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -13,6 +12,7 @@
 
 #include "base/core/realtime.h"
 #include "sidecar/shim/export.h"
+#include "sidecar/shim/loaded_library.h"
 #include "sidecar/shim/real.h"
 
 namespace bsp::shim {
@@ -37,10 +37,7 @@ std::vector<int> half_closed;  // accessed only by the closing thread
 // Message transport and PMIx both use sockets; only the caller's address distinguishes them. PMIx's peer, the
 // sidecar, stays.
 bool is_transport_code(const void* code) {
-  Dl_info info;
-  if (dladdr(code, &info) == 0 || info.dli_fname == nullptr) return false;
-  const std::string_view path = info.dli_fname;
-  const std::string_view name = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+  const std::string_view name = file_name_of(code);
   return name.starts_with("libopen-pal.") || name.starts_with("mca_btl_");
 }
 
@@ -84,8 +81,6 @@ GracefulClose::~GracefulClose() {
 }  // namespace bsp::shim
 
 using namespace bsp::shim;  // NOLINT
-
-#define BSP_NEXT(name) reinterpret_cast<decltype(&name)>(dlsym(RTLD_NEXT, #name))
 
 extern "C" {
 

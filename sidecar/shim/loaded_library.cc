@@ -1,5 +1,6 @@
 #include "sidecar/shim/loaded_library.h"
 
+#include <dlfcn.h>
 #include <elf.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -44,11 +45,17 @@ int protection_at(const dl_phdr_info& info, const void* address) {
   return PROT_READ;
 }
 
+std::string_view name_in(std::string_view path) { return path.substr(path.rfind('/') + 1); }  // npos + 1 is 0
+
 }  // namespace
 
 std::string_view file_name(const dl_phdr_info& info) {
-  const std::string_view path = info.dlpi_name != nullptr ? info.dlpi_name : "";
-  return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+  return name_in(info.dlpi_name != nullptr ? info.dlpi_name : "");
+}
+
+std::string_view file_name_of(const void* code) {
+  Dl_info info{};
+  return name_in(dladdr(code, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "");
 }
 
 LoadedLibrary describe(const dl_phdr_info& info) {

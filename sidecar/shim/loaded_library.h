@@ -25,6 +25,8 @@ struct LoadedLibrary {
 
 // "libmpi.so.40", say; "" for the program itself.
 std::string_view file_name(const dl_phdr_info& info);
+// The same of the one that holds this code; "" if none does.
+std::string_view file_name_of(const void* code);
 // `symbols` and `names` are nullptr if the library has none.
 LoadedLibrary describe(const dl_phdr_info& info);
 

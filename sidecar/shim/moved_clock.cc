@@ -4,7 +4,6 @@
 // intercept the calls of the program and of every library; without an offset they cost two loads more than glibc's.
 #include "sidecar/shim/moved_clock.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -105,10 +104,6 @@ const Offsets& current_offsets() {
   return current != nullptr ? *current : offsets_after_stop();
 }
 
-using ClockGettime = int (*)(clockid_t, timespec*);
-
-ClockGettime find_clock_gettime() { return reinterpret_cast<ClockGettime>(dlsym(RTLD_NEXT, "clock_gettime")); }
-
 std::int64_t kernel_ns(clockid_t clock) {
   timespec t;
   kernel_clock(clock, &t);
@@ -136,7 +131,7 @@ std::optional<clockid_t> clock_of_timer(int fd) {
 }  // namespace
 
 int kernel_clock(clockid_t clock, timespec* t) {
-  static ClockGettime const next = find_clock_gettime();
+  static const auto next = BSP_NEXT(clock_gettime);
   return next(clock, t);
 }
 
@@ -222,8 +217,7 @@ BSP_EXPORT int clock_gettime(clockid_t clock, timespec* t) noexcept {
 }
 
 BSP_EXPORT int timerfd_settime(int fd, int flags, const itimerspec* value, itimerspec* old) noexcept {
-  using Next = int (*)(int, int, const itimerspec*, itimerspec*);
-  static const auto next = reinterpret_cast<Next>(dlsym(RTLD_NEXT, "timerfd_settime"));
+  static const auto next = BSP_NEXT(timerfd_settime);
   const bool armed = value != nullptr && (value->it_value.tv_sec != 0 || value->it_value.tv_nsec != 0);
   itimerspec shifted = value != nullptr ? *value : itimerspec{};
   if ((flags & TFD_TIMER_ABSTIME) && armed && clock_offsets != &kNotMoved) {

@@ -2,7 +2,6 @@
 //
 // PMIx writes its last message in two pieces. Without TCP_NODELAY, Nagle's algorithm and the peer's delayed
 // acknowledgement make the close of an epoch wait 40 ms.
-#include <dlfcn.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -27,8 +26,6 @@ void set_nodelay(int fd) {
 }  // namespace bsp::shim
 
 using namespace bsp::shim;  // NOLINT
-
-#define BSP_NEXT(name) reinterpret_cast<decltype(&name)>(dlsym(RTLD_NEXT, #name))
 
 extern "C" {
 
