@@ -2,10 +2,12 @@
 
 #include "sidecar/shim/extensions.h"
 #include "sidecar/shim/files.h"
+#include "sidecar/shim/leftovers.h"
 #include "sidecar/shim/proc_files.h"
 #include "sidecar/shim/requests.h"
 #include "sidecar/shim/state.h"
 #include "sidecar/shim/tool_interface.h"
+#include "sidecar/shim/undelivered.h"
 #include "sidecar/shim/windows.h"
 
 namespace bsp::shim {
@@ -22,21 +24,27 @@ bool has_main_thread_ended() {
 
 }  // namespace
 
-std::string blocker() {
-  if (std::string of_window = window_blocker(); !of_window.empty()) return of_window;
-  if (std::string of_file = file_blocker(); !of_file.empty()) return of_file;
-  if (std::string of_comm = revoked_blocker(); !of_comm.empty()) return of_comm;
-  if (std::string of_tools = tools_blocker(); !of_tools.empty()) return of_tools;
+Blocker blocker() {
+  const auto lasting = [](std::string reason) { return Blocker{.reason = std::move(reason)}; };
+  if (std::string of_window = window_blocker(); !of_window.empty()) return lasting(of_window);
+  if (std::string of_file = file_blocker(); !of_file.empty()) return lasting(of_file);
+  if (std::string of_comm = revoked_blocker(); !of_comm.empty()) return lasting(of_comm);
+  if (std::string of_tools = tools_blocker(); !of_tools.empty()) return lasting(of_tools);
   // bsp-init wouldn't notice that it stops, nor continue it.
-  if (!state.started_by_init) return "a program that a shell or another process started (a shell: start it by exec)";
-  if (has_main_thread_ended()) return "a main thread that has ended (pthread_exit)";
-  if (live_objects.sessions > 0) return "an MPI session of the program's own";
-  if (live_objects.messages > 0) return "a message that was probed but not received";
-  if (const Request* request = pending_request()) {
+  if (!state.started_by_init)
+    return lasting("a program that a shell or another process started (a shell: start it by exec)");
+  if (has_main_thread_ended()) return lasting("a main thread that has ended (pthread_exit)");
+  if (live_objects.sessions > 0) return lasting("an MPI session of the program's own");
+  if (live_objects.messages > 0) return lasting("a message that was probed but not received");
+  const auto [request, passing] = pending_request();
+  if (request != nullptr && !passing) {
     const bool pending = request->active && !request->completed;
-    return std::string(pending ? "a pending request (" : "a persistent request (") + request->what + ")";
+    return lasting(std::string(pending ? "a pending request (" : "a persistent request (") + request->what + ")");
   }
-  return "";
+  if (std::string of_socket = program_socket(); !of_socket.empty()) return lasting(of_socket);
+  if (request != nullptr) return {.reason = std::string("a pending request (") + request->what + ")", .passing = true};
+  if (is_sending_again()) return {.reason = "a message that this rank sends again", .passing = true};
+  return {};
 }
 
 }  // namespace bsp::shim

@@ -1,4 +1,4 @@
-// What prevents this rank from moving now: "" or a phrase that names it, such as "a pending request (MPI_Isend)".
+// What prevents this rank from moving now.
 #pragma once
 
 #include <atomic>
@@ -13,6 +13,10 @@ struct LiveObjects {
 };
 extern LiveObjects live_objects;
 
-std::string blocker();
+struct Blocker {
+  std::string reason;    // a phrase that names it, such as "a pending request (MPI_Isend)"; "" if there is none
+  bool passing = false;  // it may end if the rank waits
+};
+Blocker blocker();
 
 }  // namespace bsp::shim

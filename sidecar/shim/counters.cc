@@ -9,13 +9,21 @@ Receipt receipt;
 void count(const Receipt& message) {
   const int from = world_rank(message.peers, message.source);
   if (from < 0) return;
-  count_one(counters.received);
+  count_received(from);
   measure.received(from, message.bytes, message.call_ticks);
 }
 
 void count_receipt() {
   count(receipt);
   receipt.peers = nullptr;
+}
+
+std::uint64_t messages_received() {
+  settle_receipt();
+  std::uint64_t sum = 0;
+  for (int from = 0; from < state.size; ++from)
+    sum += counters.received_from[static_cast<std::size_t>(from)].load(std::memory_order_relaxed);
+  return sum;
 }
 
 bool is_truncation(int rc) {

@@ -2,9 +2,8 @@
 //
 // Of messages, only point-to-point ones: a collective that has completed everywhere leaves none in flight. A rank that has
 // completed its part can't tell, as a broadcast's root may before any other rank has called it. So each rank also counts
-// the collectives that it has begun on each communicator, and the ranks compare these counts. Sent messages are counted
-// per world rank, received ones as a sum. A message is received only after it was sent, so the totals "sent to me" and
-// "received by me" are equal only if they are equal for every sender.
+// the collectives that it has begun on each communicator, and the ranks compare these counts. A message is received only
+// after it was sent, so the totals "sent to me" and "received by me" are equal only if they are equal for every sender.
 #pragma once
 
 #include <atomic>
@@ -13,12 +12,14 @@
 
 #include "sidecar/shim/handles.h"
 #include "sidecar/shim/measure.h"
+#include "sidecar/shim/synchronous_sends.h"
 
 namespace bsp::shim {
 
 struct Counters {
-  std::unique_ptr<std::atomic<std::uint64_t>[]> sent_to;  // index: world rank
-  std::atomic<std::uint64_t> received{0};
+  using ByRank = std::unique_ptr<std::atomic<std::uint64_t>[]>;  // index: world rank
+  ByRank sent_to;
+  ByRank received_from;
 };
 extern Counters counters;
 
@@ -48,12 +49,20 @@ inline void count_sent(int to) {
   if (to >= 0) count_one(counters.sent_to[static_cast<std::size_t>(to)]);
 }
 
-// Counts a message handed to MPI. Arguments as the program passed them.
-inline void sent(MPI_Comm comm, int dest, std::int64_t count, MPI_Datatype type) {
+inline void count_received(int from) { count_one(counters.received_from[static_cast<std::size_t>(from)]); }
+
+// By this rank, from all others. Only while no other thread is inside MPI.
+std::uint64_t messages_received();
+
+// Counts a message handed to MPI. Arguments as the program passed them. Returns its size.
+inline std::uint64_t sent(MPI_Comm comm, int dest, int tag, std::int64_t count, MPI_Datatype type) {
   Comm* c = comm_of(comm);
-  if (c == nullptr || dest < 0) return;
+  if (c == nullptr || dest < 0) return 0;
   count_sent(world_rank(c->peers, dest));
-  measure.sent(bytes_of(count, to_real(type)));
+  const std::uint64_t bytes = bytes_of(count, to_real(type));
+  measure.sent(bytes);
+  note_message({c, dest, tag});
+  return bytes;
 }
 
 // Before a collective: counts it, whether MPI then reports an error or not, as the others do.

@@ -5,6 +5,7 @@
 //                                 | committed or dropping: the ranks agree (two reductions)
 //                                 |   a rank votes to drop it -> all ignore this gate from now on
 //                                 |   a rank can't close -> continue to the next edge, reason recorded
+//                                 |   messages or requests are under way -> settle them, agree again
 //                                 |   all can -> save objects, close, unmap, SIGSTOP
 //                                 |              ... (here the process may be moved) ...
 //                                 |              SIGCONT -> next descriptor -> open, restore objects
@@ -39,6 +40,7 @@
 #include "sidecar/shim/recipes.h"
 #include "sidecar/shim/roomy_stack.h"
 #include "sidecar/shim/timer_descriptors.h"
+#include "sidecar/shim/undelivered.h"
 #include "sidecar/shim/windows.h"
 
 namespace bsp::shim {
@@ -80,59 +82,131 @@ std::uint64_t wait_while_armed(std::uint64_t word) {
   return word;
 }
 
+// What the ranks tell each other at a committed gate, as sums over all of them.
+struct Tally {
+  std::vector<std::int64_t> unreceived;  // element i: messages sent to rank i and not received
+  // The number of ranks that have a blocker, a passing one, vote to drop the gate, don't want to settle messages.
+  std::int64_t blocked = 0, waiting = 0, votes = 0, reluctant = 0;
+  // Not zero while a communicator, window or file is live, or a collective begun, on some of its ranks only.
+  std::int64_t half_freed = 0, half_begun = 0;
+
+  template <class Reduce>
+  bool reduce(Reduce call) {
+    std::vector<std::int64_t> sums = unreceived;
+    const std::array others{&blocked, &waiting, &votes, &reluctant, &half_freed, &half_begun};
+    for (const std::int64_t* other : others) sums.push_back(*other);
+    if (!call(sums)) return false;
+    const auto rest = sums.end() - others.size();
+    for (std::size_t i = 0; i < others.size(); ++i) *others[i] = rest[static_cast<std::ptrdiff_t>(i)];
+    unreceived.assign(sums.begin(), rest);
+    return true;
+  }
+  [[nodiscard]] bool all_received() const {
+    return std::ranges::all_of(unreceived, [](std::int64_t messages) { return messages == 0; });
+  }
+};
+
+// This rank's part.
+Tally own_part(const Blocker& blocker, bool drop, bool settles) {
+  Tally own;
+  for (int i = 0; i < state.size; ++i)
+    own.unreceived.push_back(
+        static_cast<std::int64_t>(counters.sent_to[static_cast<std::size_t>(i)].load(std::memory_order_relaxed)));
+  own.unreceived[static_cast<std::size_t>(state.rank)] -= static_cast<std::int64_t>(messages_received());
+  const bool has_one = !blocker.reason.empty();
+  own.blocked = has_one && !blocker.passing ? 1 : 0;
+  own.waiting = has_one && blocker.passing ? 1 : 0;
+  own.votes = drop ? 1 : 0;
+  own.reluctant = settles ? 0 : 1;
+  if (own.blocked == 0) {
+    own.half_freed = share_of_communicators() + share_of_windows() + share_of_files();
+    own.half_begun = share_of_collectives();
+  }
+  return own;
+}
+
+// Settling may be in vain, and takes a moment each time. So after a vain one the gate's next 1, 3, 7, … edges do without.
+class Settling {
+ public:
+  // At an edge. `gate`: the superstep that identifies the gate.
+  [[nodiscard]] bool is_wanted(std::uint64_t gate) {
+    if (gate != gate_) *this = Settling(gate);
+    return edges_without_ == 0 || --edges_without_ == 0;
+  }
+  void was_in_vain(const std::string& why) {
+    pause_ = 2 * pause_ + 1;
+    edges_without_ = pause_ + 1;
+    why_ = why;
+  }
+  // Why the last one was in vain, as far as this rank knows.
+  [[nodiscard]] const std::string& why() const { return why_; }
+  explicit Settling(std::uint64_t gate = 0) : gate_(gate) {}
+
+ private:
+  std::string why_;
+  std::uint64_t gate_;
+  std::uint64_t edges_without_ = 0;
+  std::uint64_t pause_ = 0;
+};
+Settling settling;
+
 // The ranks' verdict on a committed gate, identical on every rank.
 enum class Verdict { kClose, kPostpone, kDrop };
 struct Agreement {
   Verdict verdict = Verdict::kPostpone;
-  std::string reason;  // of a postponement; "" if it is another rank's alone
+  std::string reason{};  // of a postponement; "" if it is another rank's alone
+  bool settled = false;  // the ranks may have taken messages, to be delivered again
 };
 
-// Decides with two reductions. Element i of the first one's vector: messages that the others have sent to rank i, minus
-// those that it has received. Then the number of ranks with a blocker, of those that vote to drop the gate, and two sums
-// that aren't zero while a communicator, window or file is live, or a collective begun, on some of its ranks only. The
-// reduction runs on the communicator of the edge, because its ranks are in step there. The second one counts the ranks
-// whose files can't be saved. They aren't saved before the first: while something else postpones a gate, the program
-// needn't wait for its storage at each edge.
-Agreement agree(MPI_Comm comm, const std::string& blocker, bool drop) {
-  const auto ranks = static_cast<std::size_t>(state.size), rank = static_cast<std::size_t>(state.rank);
-  std::vector<std::int64_t> sum(ranks + 4, 0);
-  settle_receipt();  // the gate may have completed a receive
-  for (std::size_t i = 0; i < ranks; ++i)
-    sum[i] = static_cast<std::int64_t>(counters.sent_to[i].load(std::memory_order_relaxed));
-  sum[rank] -= static_cast<std::int64_t>(counters.received.load(std::memory_order_relaxed));
-  std::int64_t &blocked = sum[ranks], &votes = sum[ranks + 1];
-  std::int64_t &half_freed = sum[ranks + 2], &half_begun = sum[ranks + 3];
-  blocked = blocker.empty() ? 0 : 1;
-  votes = drop ? 1 : 0;
-  if (blocker.empty()) {
-    half_freed = share_of_communicators() + share_of_windows() + share_of_files();
-    half_begun = share_of_collectives();
-  }
-  const auto reduce = [&] {
-    return real.Allreduce(MPI_IN_PLACE, sum.data(), static_cast<int>(sum.size()), pre.int64, pre.sum, to_real(comm));
+// `left`: why this rank has left messages in MPI.
+Agreement verdict_on(const Tally& tally, const Blocker& own, const std::string& left = "") {
+  if (tally.votes != 0) return {.verdict = Verdict::kDrop};
+  if (!own.reason.empty() && !own.passing) return {.reason = own.reason};
+  if (const std::int64_t messages = tally.unreceived[static_cast<std::size_t>(state.rank)]; messages != 0)
+    return {.reason = std::to_string(messages) + " message(s) sent to this rank and not received" + left};
+  if (!own.reason.empty()) return {.reason = own.reason};
+  const bool others = tally.blocked != 0 || tally.waiting != 0;
+  if (tally.half_freed != 0 && !others)
+    return {.reason = "a communicator, window or file that not all of its ranks have freed or closed"};
+  if (tally.half_begun != 0 && !others)
+    return {.reason = "a collective that not all of its ranks have begun, or a persistent one that not all have freed"};
+  const bool closes = !others && tally.half_freed == 0 && tally.half_begun == 0 && tally.all_received();
+  return {.verdict = closes ? Verdict::kClose : Verdict::kPostpone};
+}
+
+// Decides with reductions on the communicator of the edge, because its ranks are in step there. If messages or requests
+// under way are all that keeps the epoch open, the ranks settle them and decide again. The last reduction counts the ranks
+// whose files can't be saved. They aren't saved before: while something else postpones a gate, the program needn't wait for
+// its storage at each edge.
+Agreement agree(MPI_Comm comm, Blocker blocker, std::uint64_t gate) {
+  const bool drop = bsp_gate_state_of(gate) == BSP_GATE_DROPPING;
+  const auto sum = [&](std::vector<std::int64_t>& values) {
+    return real.Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), pre.int64, pre.sum,
+                          to_real(comm)) == MPI_SUCCESS;
   };
-  if (reduce() != MPI_SUCCESS) return {Verdict::kPostpone, blocker};
-  if (votes != 0) return {Verdict::kDrop, ""};
-  if (!blocker.empty()) return {Verdict::kPostpone, blocker};
-  if (sum[rank] != 0)
-    return {Verdict::kPostpone, std::to_string(sum[rank]) + " message(s) sent to this rank and not received"};
-  if (half_freed != 0 && blocked == 0)
-    return {Verdict::kPostpone, "a communicator, window or file that not all of its ranks have freed or closed"};
-  if (half_begun != 0 && blocked == 0)
-    return {Verdict::kPostpone,
-            "a collective that not all of its ranks have begun, or a persistent one that not all have freed"};
-  const bool all_zero = std::ranges::all_of(sum, [](std::int64_t element) { return element == 0; });
-  if (!all_zero) return {Verdict::kPostpone, ""};
+  Tally tally = own_part(blocker, drop, settling.is_wanted(bsp_gate_superstep(gate)));
+  if (!tally.reduce(sum)) return {.reason = blocker.reason};
+  Agreement agreed = verdict_on(tally, blocker);
+  const bool lasting = tally.blocked != 0 || tally.votes != 0 || tally.half_freed != 0 || tally.half_begun != 0;
+  if (agreed.verdict != Verdict::kClose && !lasting) {
+    if (tally.reluctant != 0) return {.reason = settling.why()};
+    agree_on_ids();
+    const std::string left = settle_messages(tally.all_received());
+    blocker = bsp::shim::blocker();
+    tally = own_part(blocker, drop, true);
+    if (tally.reduce(sum)) agreed = verdict_on(tally, blocker, left);
+    agreed.settled = true;
+    if (agreed.verdict == Verdict::kPostpone) settling.was_in_vain(agreed.reason);
+  }
+  if (agreed.verdict != Verdict::kClose) return agreed;
   const std::string unsaved = save_files();
-  std::int64_t ranks_unsaved = unsaved.empty() ? 0 : 1;
-  if (real.Allreduce(MPI_IN_PLACE, &ranks_unsaved, 1, pre.int64, pre.sum, to_real(comm)) != MPI_SUCCESS ||
-      ranks_unsaved != 0)
-    return {Verdict::kPostpone, unsaved};
+  std::vector<std::int64_t> ranks_unsaved{unsaved.empty() ? 0 : 1};
+  if (!sum(ranks_unsaved) || ranks_unsaved[0] != 0) return {.reason = unsaved, .settled = agreed.settled};
   agree_on_ids();
   close_windows();  // by collectives of their own, so before the last one of all ranks
   close_files();
-  repeat_for_each_link(reduce);
-  return {Verdict::kClose, ""};
+  repeat_for_each_link([&] { tally.reduce(sum); });
+  return agreed;
 }
 
 // SIGCONT continues the rank, and isn't meant for the program: its handler would run, or it would find the signal pending. The
@@ -169,7 +243,7 @@ void report_postponed(std::uint32_t edges, const std::string& why) {
   BSP_RING_STORE(state.ring->postponed, postponed);
 }
 
-void close_and_reopen() {
+void close_and_reopen(bool settled) {
   const std::uint64_t close_start = realtime_ns();
   set_state(BSP_RANK_CLOSING);
   report_postponed(0, "");
@@ -195,6 +269,7 @@ void close_and_reopen() {
   restore_objects();
   reopen_windows();
   reopen_files();
+  if (settled) deliver_again();
   if (edge_choice) edge_choice->restart();
   report_open(open_start, cpu_from);
 }
@@ -212,17 +287,16 @@ bool keep_others_out_of_mpi() {
 }
 
 void committed(MPI_Comm comm, std::uint64_t word) {
-  std::string reason;
-  if (!keep_others_out_of_mpi())
-    reason = "another thread inside MPI";
-  else if (reason = blocker(); reason.empty())
-    reason = program_socket();
+  const Blocker found = keep_others_out_of_mpi() ? blocker() : Blocker{.reason = "another thread inside MPI"};
   ignore_link_errors();
-  const Agreement agreed = agree(comm, reason, bsp_gate_state_of(word) == BSP_GATE_DROPPING);
-  if (agreed.verdict != Verdict::kClose) stop_ignoring_link_errors();
+  const Agreement agreed = agree(comm, found, word);
+  if (agreed.verdict != Verdict::kClose) {
+    stop_ignoring_link_errors();
+    if (agreed.settled) deliver_again();
+  }
   switch (agreed.verdict) {
     case Verdict::kClose:
-      close_and_reopen();
+      close_and_reopen(agreed.settled);
       break;
     case Verdict::kPostpone:
       report_postponed(postponed + (agreed.reason.empty() ? 0 : 1), agreed.reason);
@@ -284,6 +358,7 @@ void end_superstep(MPI_Comm comm) {
   ++superstep;
   if (state.multiple && !is_measured()) measure_this_thread();
   settle_receipt();
+  collect_sent_again();
   measure.end_superstep(state.ring, superstep);
   const std::uint64_t word = bsp_gate_check(state.ring, superstep);
   if (bsp_gate_state_of(word) == BSP_GATE_NONE || bsp_gate_superstep(word) > superstep) [[likely]]

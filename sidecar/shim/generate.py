@@ -313,7 +313,10 @@ def wrapper(procedure):
         comm = "comm" if "comm" in types else "pre.comm_null"
         persistent = name.endswith("_init")
         make = f"make_persistent({request.name}, RequestKind::{kind}, \"MPI_{name}\", {comm}, " + (
-            "dest" if kind == "kSend" else "-1") + ")" if persistent else \
+            "dest, tag" if kind == "kSend" else "-1, 0") + ")" if persistent else \
+            f"make_synchronous({request.name}, \"MPI_{name}\", comm, dest, tag, bytes)" if name == "Issend" else \
+            f"make_send({request.name}, RequestKind::{kind}, \"MPI_{name}\", comm, dest, bytes)" \
+            if kind in ("kSend", "kSendReceive") else \
             f"make_request({request.name}, RequestKind::{kind}, \"MPI_{name}\", {comm})"
         if keep:
             moves = "\n".join(
@@ -326,15 +329,20 @@ def wrapper(procedure):
         elif persistent:
             after.append(f"Request* made = {make};")
             after += set_recipe(procedure)
+            if kind == "kSend":
+                after.append("if (made != nullptr) made->bytes = bytes_of(count, to_real(datatype));")
+            if name == "Ssend_init":
+                after.append("if (made != nullptr) made->synchronous = made->send_to >= 0;")
         else:
             after.append(make + ";")
     if name in SENDS or (request is not None and kind in ("kSend", "kSendReceive") and not persistent) \
             or name in ("Sendrecv", "Sendrecv_replace"):
         count = procedure.find("sendcount", "count").name
         datatype = procedure.find("sendtype", "datatype").name
-        sent = f"sent({procedure.find('comm').name}, dest, {count}, {datatype});"
+        tag = procedure.find("sendtag", "tag").name
+        sent = f"sent({procedure.find('comm').name}, dest, {tag}, {count}, {datatype});"
         if not status:
-            after.insert(0, sent)
+            after.insert(0, f"const std::uint64_t bytes = {sent}" if request is not None else sent)
     if name in HOOKS:
         after.append(HOOKS[name] + ";")
     after += [hook + ";" for pattern, hook in HOOK_PATTERNS if re.fullmatch(pattern, name)]

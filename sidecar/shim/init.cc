@@ -38,7 +38,8 @@ void describe_world() {
   real.Comm_rank(world.real, &state.rank);
   describe(world);
   describe(self);
-  counters.sent_to = std::make_unique<std::atomic<std::uint64_t>[]>(static_cast<std::size_t>(state.size));
+  for (Counters::ByRank* counts : {&counters.sent_to, &counters.received_from})
+    *counts = std::make_unique<std::atomic<std::uint64_t>[]>(static_cast<std::size_t>(state.size));
 }
 
 // Started by mpirun or as a singleton, without bsp-init: plain MPI, only the handles are virtual.

@@ -3,9 +3,8 @@
 //
 // Open MPI 5's implementation needs MPI_Init's world, which an MPI session doesn't have. The standard allows all
 // partitions to arrive at once. The two sides may divide the same message differently, which a single message
-// supports by itself. Its tag is negative, as those of MPI's own messages, and below them (coll_tags.h), so it matches no
-// other receive or probe, not even one with MPI_ANY_TAG. MPI's functions refuse such tags, but ob1 takes them. With another
-// pml it lies above the program's tags (kLargestTag), where MPI_ANY_TAG matches it.
+// supports by itself. Its tag is hidden (hidden_tags.h), and below those of MPI's own messages (coll_tags.h). With another
+// pml than ob1 it lies above the program's tags (kLargestTag), where MPI_ANY_TAG matches it.
 //
 // Requests of one communicator, peer and tag match in the order in which each side made them, not in which they start.
 // So the tag includes how many the rank has made before; both sides count the same. Tags above 16 bits leave no space
@@ -15,8 +14,8 @@
 #include <mutex>
 
 #include "sidecar/shim/counters.h"
+#include "sidecar/shim/hidden_tags.h"
 #include "sidecar/shim/request_arrays.h"
-#include "sidecar/shim/thread_level.h"
 
 namespace bsp::shim {
 namespace {
@@ -44,37 +43,22 @@ int raised_on(MPI_Comm real_comm, int code) {
   return code;
 }
 
-// The functions of ob1 behind MPI_Send_init and MPI_Recv_init, if it is in use.
-struct Ob1 {
-  using Send = int(const void*, std::size_t, MPI_Datatype, int to, int tag, int mode, MPI_Comm, MPI_Request*);
-  using Receive = int(void*, std::size_t, MPI_Datatype, int from, int tag, MPI_Comm, MPI_Request*);
-  static constexpr int kStandardMode = 0;  // MCA_PML_BASE_SEND_STANDARD
-  Send* const send = reinterpret_cast<Send*>(find_in_mpi("mca_pml_ob1_isend_init"));
-  Receive* const receive = reinterpret_cast<Receive*>(find_in_mpi("mca_pml_ob1_irecv_init"));
-  const bool used = send != nullptr && receive != nullptr && uses_ob1();
-};
-
-const Ob1& ob1() {
-  static const Ob1 found;
-  return found;
-}
-
 // `made` is MPI's request, which has checked all arguments: makes it anew with the negative tag.
 template <class Make>
 int hide(int rc, int peer, MPI_Comm comm, MPI_Request* made, Make make) {
-  if (rc != MPI_SUCCESS || peer < 0 || !ob1().used) return rc;
+  if (rc != MPI_SUCCESS || peer < 0 || !ob1::is_used()) return rc;
   real.Request_free(made);
   return make() == MPI_SUCCESS ? MPI_SUCCESS : raised_on(comm, MPI_ERR_NO_MEM);
 }
 
 int send_init(void* b, int n, MPI_Datatype t, int to, int tag, MPI_Comm c, MPI_Request* made) {
   return hide(real.Send_init(b, n, t, to, tag, c, made), to, c, made,
-              [&] { return ob1().send(b, static_cast<std::size_t>(n), t, to, -tag, Ob1::kStandardMode, c, made); });
+              [&] { return ob1::send_init(b, n, t, to, -tag, c, made); });
 }
 
 int receive_init(void* b, int n, MPI_Datatype t, int from, int tag, MPI_Comm c, MPI_Request* made) {
   return hide(real.Recv_init(b, n, t, from, tag, c, made), from, c, made,
-              [&] { return ob1().receive(b, static_cast<std::size_t>(n), t, from, -tag, c, made); });
+              [&] { return ob1::recv_init(b, n, t, from, -tag, c, made); });
 }
 
 // Makes `*request` a persistent message of `partitions` times `count` elements; `tag` is message_tag's.
@@ -145,9 +129,10 @@ int MPI_Psend_init(const void* buf, int partitions, MPI_Count count, MPI_Datatyp
                         });
   };
   if (const int rc = make(request); rc != MPI_SUCCESS) return rc;
-  Request* r = make_persistent(request, RequestKind::kSend, "MPI_Psend_init", comm, dest);
+  Request* r = make_persistent(request, RequestKind::kSend, "MPI_Psend_init", comm, dest, tag);
   make_partitioned(r, partitions, true, tag);
   if (r == nullptr) return MPI_SUCCESS;
+  r->bytes = bytes_of(partitions * count, to_real(datatype));
   set_recipe(*r, comm, make, {datatype});
   return MPI_SUCCESS;
 }
@@ -155,16 +140,18 @@ int MPI_Psend_init(const void* buf, int partitions, MPI_Count count, MPI_Datatyp
 int MPI_Precv_init(void* buf, int partitions, MPI_Count count, MPI_Datatype datatype, int source, int tag,
                    MPI_Comm comm, MPI_Info, MPI_Request* request) {
   Call call;
-  auto make = [=, numbered = message_tag(comm, false, source, tag)](MPI_Request* made) {
+  const int numbered = message_tag(comm, false, source, tag);
+  auto make = [=](MPI_Request* made) {
     return make_message(buf, partitions, count, datatype, numbered, comm, made,
                         [source](void* b, int n, MPI_Datatype t, int real_tag, MPI_Comm c, MPI_Request* out) {
                           return receive_init(b, n, t, source, real_tag, c, out);
                         });
   };
   if (const int rc = make(request); rc != MPI_SUCCESS) return rc;
-  Request* r = make_persistent(request, RequestKind::kReceive, "MPI_Precv_init", comm, -1);
+  Request* r = make_persistent(request, RequestKind::kReceive, "MPI_Precv_init", comm, -1, 0);
   make_partitioned(r, partitions, false, tag);
   if (r == nullptr) return MPI_SUCCESS;
+  r->key = {comm_of(comm), source, ob1::is_used() ? -numbered : numbered};
   set_recipe(*r, comm, make, {datatype});
   return MPI_SUCCESS;
 }

@@ -11,6 +11,7 @@
 
 #include "sidecar/shim/counters.h"
 #include "sidecar/shim/request_arrays.h"
+#include "sidecar/shim/synchronous_sends.h"
 
 namespace bsp::shim {
 namespace {
@@ -112,7 +113,10 @@ void started(Request& request) {
   request.active = true;
   ++request.starts;
   request.posted.order = posted_so_far.fetch_add(1, std::memory_order_relaxed);
-  if (request.send_to >= 0) count_sent(request.send_to);
+  if (request.send_to < 0) return;
+  count_sent(request.send_to);
+  note_message(request.key);
+  if (request.synchronous) begin_synchronous(request);
 }
 
 }  // namespace

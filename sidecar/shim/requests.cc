@@ -9,6 +9,7 @@
 #include "sidecar/shim/counters.h"
 #include "sidecar/shim/errors_after.h"
 #include "sidecar/shim/request_arrays.h"
+#include "sidecar/shim/synchronous_sends.h"
 
 namespace bsp::shim {
 namespace {
@@ -62,6 +63,7 @@ void destroy(Request* request) {
 void count_completion(Request& request, const MPI_Status& status, int error) {
   if (request.kind == RequestKind::kReceive || request.kind == RequestKind::kSendReceive)
     received(request.peers, status);
+  if (request.synchronous) end_synchronous();
   if (Comm* made = std::exchange(request.makes_comm, nullptr); made != nullptr && error == MPI_SUCCESS) {
     describe(*made);
   } else if (made != nullptr) {  // there is no communicator: its real handle points at nothing
@@ -88,13 +90,30 @@ Request* make_request(MPI_Request* request, RequestKind kind, const char* what, 
   return r;
 }
 
-Request* make_persistent(MPI_Request* request, RequestKind kind, const char* what, MPI_Comm comm, int dest) {
+Request* make_persistent(MPI_Request* request, RequestKind kind, const char* what, MPI_Comm comm, int dest, int tag) {
   Request* r = make_request(request, kind, what, comm);
   if (r == nullptr) return nullptr;
   r->persistent = true;
   r->active = false;
-  if (kind == RequestKind::kSend) r->send_to = world_rank(r->peers, dest);
+  if (kind == RequestKind::kSend) r->send_to = world_rank(r->peers, dest), r->key = {comm_of(comm), dest, tag};
   if (const Comm* c = comm_of(comm); c != nullptr && kind == RequestKind::kCollective) r->origin = origin_on(*c);
+  return r;
+}
+
+Request* make_send(MPI_Request* request, RequestKind kind, const char* what, MPI_Comm comm, int dest,
+                   std::uint64_t bytes) {
+  Request* r = make_request(request, kind, what, comm);
+  if (r != nullptr) r->send_to = world_rank(r->peers, dest), r->bytes = bytes;
+  return r;
+}
+
+Request* make_synchronous(MPI_Request* request, const char* what, MPI_Comm comm, int dest, int tag,
+                          std::uint64_t bytes) {
+  Request* r = make_send(request, RequestKind::kSend, what, comm, dest, bytes);
+  if (r == nullptr) return nullptr;
+  r->key = {comm_of(comm), dest, tag};
+  r->synchronous = true;
+  begin_synchronous(*r);
   return r;
 }
 
@@ -180,6 +199,12 @@ bool has_completed(Request& request) {
   return true;
 }
 
+// False if a pending request waits for a call of the program, or if another rank would wait for it (MPI_Comm_idup: the
+// communicator has no number yet).
+bool can_complete(const Request& request) {
+  return request.kind != RequestKind::kGeneralised && request.makes_comm == nullptr && !withheld(request);
+}
+
 // MPI_Test would raise an error of a request that the program has freed; MPI drops it.
 bool orphan_has_completed(Request& request) {
   if (request.completed) return true;
@@ -212,18 +237,20 @@ void collect_orphans(std::size_t count) {
 
 }  // namespace
 
-const Request* pending_request() {
+Pending pending_request() {
   collect_orphans(orphans.size());
+  Pending first;
   for (Request* r = live_head; r != nullptr;) {
     Request* next = r->next;
     if (r->active && !r->completed && (r->orphan || !has_completed(*r))) {
-      if (!can_repost(*r)) return r;
+      if (!can_complete(*r)) return {.request = r};
+      if (first.request == nullptr && !can_repost(*r)) first = {.request = r, .passing = true};
     } else if (r->persistent && r->recipe == nullptr) {
-      return r;
+      return {.request = r};
     }
     r = next;
   }
-  return nullptr;
+  return first;
 }
 
 }  // namespace bsp::shim
@@ -264,6 +291,9 @@ void add_orphan(Request& request) {
   }
   collect_orphans(2);
 }
+
+// A send of more bytes, for which a gate may have to wait (undelivered.h), isn't forgotten when the program frees it.
+constexpr std::uint64_t kBrief = 4096;
 
 // MPI calls the function that frees the program's state once it has been both freed and announced, in either order.
 // The program passes the shim's object to MPI_Grequest_complete, so that one lasts until then.
@@ -325,7 +355,7 @@ int MPI_Request_free(MPI_Request* request) {
   if (r == nullptr) return real.Request_free(request);
   *request = pre.request_null;
   if (r->kind == RequestKind::kGeneralised && !r->completed) return free_generalised(*r);
-  if (r->active && !r->completed && r->kind != RequestKind::kSend) {
+  if (r->active && !r->completed && (r->kind != RequestKind::kSend || r->synchronous || r->bytes > kBrief)) {
     add_orphan(*r);
     return MPI_SUCCESS;
   }

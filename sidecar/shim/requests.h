@@ -2,7 +2,7 @@
 //
 // A request that has completed by the time of a gate keeps its status. A receive whose message hasn't been sent yet
 // is posted again in the next epoch (the gate closes only when no message is in flight), and a persistent request is
-// recreated (persistent.cc). Any other pending request postpones the gate. Partitioned requests are built on
+// recreated (persistent.cc). The gate waits for other pending requests (undelivered.h), or is postponed. Partitioned requests are built on
 // persistent ones (partitioned.cc).
 #pragma once
 
@@ -45,6 +45,14 @@ struct Posted {
   MPI_Comm comm = nullptr;
 };
 
+// Messages that are received in the order in which this rank sent them. `peer`: rank in the communicator.
+struct MessageKey {
+  const Comm* comm = nullptr;
+  int peer = -1;
+  int tag = 0;
+  auto operator<=>(const MessageKey&) const = default;
+};
+
 // A partitioned request: MPI sees one message, sent when its last partition is ready.
 struct Partitions {
   int count = 0;
@@ -61,7 +69,12 @@ struct Request : SeenByFortran, Object {
   // The program's handle, for its error handler; nullptr: none, or freed, perhaps by another thread.
   std::atomic<MPI_Comm> comm{nullptr};
   const Peers* peers = nullptr;  // for the source of what it receives
-  int send_to = -1;              // world rank, counted at each start of a persistent send
+  int send_to = -1;              // of a send: world rank
+  std::uint64_t bytes = 0;       // of a send
+  MessageKey key;                // of a persistent or synchronous send, or a partitioned receive
+  bool synchronous = false;      // synchronous_sends.h has this, `number` and `message`
+  std::uint64_t number = 0;
+  std::shared_ptr<const std::vector<char>> message{};  // holds what MPI sends again
   bool persistent = false;
   // Of a persistent collective: its `_init` call, as a communicator's origin, and how often it has been started.
   std::uint64_t origin = 0;
@@ -98,7 +111,12 @@ class RequestsLock {
 
 // Replaces the real request in *request by a virtual one.
 Request* make_request(MPI_Request* request, RequestKind kind, const char* what, MPI_Comm comm);
-Request* make_persistent(MPI_Request* request, RequestKind kind, const char* what, MPI_Comm comm, int dest);
+Request* make_send(MPI_Request* request, RequestKind kind, const char* what, MPI_Comm comm, int dest,
+                   std::uint64_t bytes);
+Request* make_synchronous(MPI_Request* request, const char* what, MPI_Comm comm, int dest, int tag,
+                          std::uint64_t bytes);
+// `dest` and `tag`: of a send.
+Request* make_persistent(MPI_Request* request, RequestKind kind, const char* what, MPI_Comm comm, int dest, int tag);
 
 inline MPI_Request to_real(MPI_Request h) { return is_ours(h) ? reinterpret_cast<Request*>(h)->real : h; }
 
@@ -106,8 +124,12 @@ inline MPI_Request to_real(MPI_Request h) { return is_ours(h) ? reinterpret_cast
 // to its operation, until its communicator is freed.
 bool collective_pending();
 
-// Tests all pending requests; returns the first one that prevents the rank from moving, or nullptr.
-const Request* pending_request();
+// Tests all pending requests. The first one that prevents the rank from moving, or nullptr.
+struct Pending {
+  const Request* request = nullptr;
+  bool passing = false;  // it and all others may complete if the rank waits
+};
+Pending pending_request();
 
 // The youngest live request; `next` leads to the older ones. Only while no other thread is inside MPI.
 Request* youngest_request();

@@ -229,7 +229,7 @@ void expect_postponed_until_released(const std::string& program, const std::stri
 
   ASSERT_EQ(job.gate(), Job::Gate::kPostponed);
   job.programs[0].signal(SIGUSR1);
-  ASSERT_EQ(job.wait_for_gate(kForever), Job::Gate::kStopped) << job.reasons();
+  ASSERT_EQ(job.wait_for_gate(kForever), Job::Gate::kStopped) << job.reasons() << job.stderr_of(0) << job.stderr_of(1);
   job.next_epoch();
   ASSERT_TRUE(job.turn());
   job.expect_ok();

@@ -19,6 +19,8 @@
 
 #include "check.h"
 
+enum { kLargeMessages = 9, kLarge = 8 << 20 };
+
 static volatile sig_atomic_t enough = 0;
 static void on_signal(int number) { enough = number; }
 
@@ -75,7 +77,8 @@ int main(int argc, char** argv) {
   pthread_t server;
   MPI_Session session = MPI_SESSION_NULL;
   MPI_Message message = MPI_MESSAGE_NULL;
-  int unreceived = 0;
+  char *large = NULL, *large_in = NULL;
+  MPI_Request of_large[kLargeMessages];
 
   MPI_Group group = MPI_GROUP_NULL, neighbour = MPI_GROUP_NULL;
   if (!strcmp(thing, "exposed") || !strcmp(thing, "accessing")) {
@@ -101,10 +104,6 @@ int main(int argc, char** argv) {
     MPI_Send_init(&out, 1, MPI_INT, right, 1, served, &pending);
     MPI_Comm_free(&served);
   }
-  if (!strcmp(thing, "started")) {
-    MPI_Ssend_init(&rank, 1, MPI_INT, right, 2, MPI_COMM_WORLD, &pending);
-    MPI_Start(&pending);
-  }
   if (!strcmp(thing, "partitioned")) {
     MPI_Precv_init(from_all, 2, 1, MPI_INT, left, 2, MPI_COMM_WORLD, MPI_INFO_NULL, &parts[0]);
     MPI_Psend_init(to_all, 2, 1, MPI_INT, right, 2, MPI_COMM_WORLD, MPI_INFO_NULL, &parts[1]);
@@ -117,15 +116,23 @@ int main(int argc, char** argv) {
     MPI_Comm_dup(MPI_COMM_WORLD, &served);
     pthread_create(&server, NULL, serve, &served);
   }
-  if (!strcmp(thing, "pending")) MPI_Issend(&rank, 1, MPI_INT, right, 2, MPI_COMM_WORLD, &pending);
   if (!strcmp(thing, "session")) MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
   if (!strcmp(thing, "probed")) {
     MPI_Send(&rank, 1, MPI_INT, right, 3, MPI_COMM_WORLD);
     MPI_Mprobe(left, 3, MPI_COMM_WORLD, &message, MPI_STATUS_IGNORE);
   }
-  if (!strcmp(thing, "unreceived")) {
-    MPI_Send(&rank, 1, MPI_INT, right, 4, MPI_COMM_WORLD);
-    unreceived = 1;
+  if (!strcmp(thing, "unknown")) { /* the receiver hasn't made its part */
+    MPI_Psend_init(&rank, 1, 1, MPI_INT, right, 4, MPI_COMM_WORLD, MPI_INFO_NULL, &pending);
+    MPI_Start(&pending);
+    MPI_Pready(0, pending);
+  }
+  if (!strcmp(thing, "large")) {
+    large = calloc(kLargeMessages, kLarge), large_in = calloc(1, kLarge);
+    CHECK(large != NULL && large_in != NULL);
+    for (int i = 0; i < kLargeMessages; ++i) {
+      memset(&large[(size_t)i * kLarge], i + 2 * rank, kLarge);
+      MPI_Isend(&large[(size_t)i * kLarge], kLarge, MPI_CHAR, right, 4, MPI_COMM_WORLD, &of_large[i]);
+    }
   }
   MPI_Comm copies[2] = {MPI_COMM_NULL, MPI_COMM_NULL};
   MPI_Request of_some = MPI_REQUEST_NULL;
@@ -151,7 +158,14 @@ int main(int argc, char** argv) {
   if (!strcmp(thing, "socket")) fd = socket(AF_INET, SOCK_STREAM, 0);
   unlisted = !strcmp(thing, "unlisted");
 
+  MPI_Comm queue;
+  MPI_Comm_dup(MPI_COMM_WORLD, &queue);
   for (int s = 0, left_over = -1; left_over != 0; ++s) {
+    if (!strcmp(thing, "unknown")) { /* other messages stay in order, of which three cross every edge */
+      MPI_Send(&s, 1, MPI_INT, right, s % 2, queue);
+      if (s >= 3) MPI_Recv(&in, 1, MPI_INT, left, MPI_ANY_TAG, queue, MPI_STATUS_IGNORE);
+      CHECK(s < 3 || in == s - 3);
+    }
     if (persistent != MPI_REQUEST_NULL) {
       to_all[0] = to_all[1] = rank + s;
       MPI_Start(&persistent);
@@ -192,19 +206,28 @@ int main(int argc, char** argv) {
       } else if (!strcmp(thing, "generalised")) {
         MPI_Grequest_complete(pending);
         MPI_Wait(&pending, MPI_STATUS_IGNORE);
-      } else if (pending != MPI_REQUEST_NULL) {
-        MPI_Recv(&memory, 1, MPI_INT, left, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      } else if (!strcmp(thing, "unknown")) {
+        MPI_Request from_left;
+        MPI_Precv_init(&memory, 1, 1, MPI_INT, left, 4, MPI_COMM_WORLD, MPI_INFO_NULL, &from_left);
+        MPI_Start(&from_left);
+        MPI_Wait(&from_left, MPI_STATUS_IGNORE);
         MPI_Wait(&pending, MPI_STATUS_IGNORE);
         CHECK(memory == left);
+        MPI_Request_free(&from_left);
+        MPI_Request_free(&pending);
       }
       if (session != MPI_SESSION_NULL) MPI_Session_finalize(&session);
       if (message != MPI_MESSAGE_NULL) {
         MPI_Mrecv(&in, 1, MPI_INT, &message, MPI_STATUS_IGNORE);
         CHECK(in == left);
       }
-      if (unreceived) {
-        MPI_Recv(&in, 1, MPI_INT, left, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        CHECK(in == left);
+      if (large != NULL) {
+        for (int i = 0; i < kLargeMessages; ++i) {
+          MPI_Recv(large_in, kLarge, MPI_CHAR, left, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+          CHECK(large_in[0] == i + 2 * left && large_in[kLarge - 1] == i + 2 * left);
+        }
+        MPI_Waitall(kLargeMessages, of_large, MPI_STATUSES_IGNORE);
+        free(large), free(large_in);
       }
       if (fd >= 0) close(fd);
       unlisted = 0;
