@@ -3,6 +3,7 @@
 #include "sidecar/shim/extensions.h"
 #include "sidecar/shim/files.h"
 #include "sidecar/shim/leftovers.h"
+#include "sidecar/shim/matched_messages.h"
 #include "sidecar/shim/proc_files.h"
 #include "sidecar/shim/requests.h"
 #include "sidecar/shim/state.h"
@@ -12,7 +13,7 @@
 
 namespace bsp::shim {
 
-LiveObjects live_objects;
+std::atomic<int> program_sessions{0};
 
 namespace {
 
@@ -34,15 +35,17 @@ Blocker blocker() {
   if (!state.started_by_init)
     return lasting("a program that a shell or another process started (a shell: start it by exec)");
   if (has_main_thread_ended()) return lasting("a main thread that has ended (pthread_exit)");
-  if (live_objects.sessions > 0) return lasting("an MPI session of the program's own");
-  if (live_objects.messages > 0) return lasting("a message that was probed but not received");
-  const auto [request, passing] = pending_request();
+  if (program_sessions > 0) return lasting("an MPI session of the program's own");
+  if (std::string of_message = matched_blocker(); !of_message.empty()) return lasting(of_message);
+  const auto [request, passing, makes_comm] = pending_request();
   if (request != nullptr && !passing) {
     const bool pending = request->active && !request->completed;
     return lasting(std::string(pending ? "a pending request (" : "a persistent request (") + request->what + ")");
   }
   if (std::string of_socket = program_socket(); !of_socket.empty()) return lasting(of_socket);
-  if (request != nullptr) return {.reason = std::string("a pending request (") + request->what + ")", .passing = true};
+  if (request != nullptr)
+    return {
+        .reason = std::string("a pending request (") + request->what + ")", .passing = true, .makes_comm = makes_comm};
   if (is_sending_again()) return {.reason = "a message that this rank sends again", .passing = true};
   return {};
 }

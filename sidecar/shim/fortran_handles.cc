@@ -60,6 +60,7 @@ void note_predefined_numbers() {
   note_predefined(real.Info_f2c, 2);        // MPI_INFO_NULL, MPI_INFO_ENV
   note_predefined(real.Errhandler_f2c, 4);  // MPI_ERRHANDLER_NULL, MPI_ERRORS_ARE_FATAL, _RETURN, _ABORT
   note_predefined(real.Request_f2c, 1);
+  note_predefined(real.Message_f2c, 2);  // MPI_MESSAGE_NULL, MPI_MESSAGE_NO_PROC
   note_predefined(real.Win_f2c, 1);
   note_predefined(real.File_f2c, 1);
 }
@@ -75,6 +76,7 @@ BSP_BOTH_WAYS(Group, MPI_Group)
 BSP_BOTH_WAYS(Info, MPI_Info)
 BSP_BOTH_WAYS(Errhandler, MPI_Errhandler)
 BSP_BOTH_WAYS(Request, MPI_Request)
+BSP_BOTH_WAYS(Message, MPI_Message)
 #undef BSP_BOTH_WAYS
 
 MPI_Fint MPI_Op_c2f(MPI_Op op) {

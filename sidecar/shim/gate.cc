@@ -85,15 +85,16 @@ std::uint64_t wait_while_armed(std::uint64_t word) {
 // What the ranks tell each other at a committed gate, as sums over all of them.
 struct Tally {
   std::vector<std::int64_t> unreceived;  // element i: messages sent to rank i and not received
-  // The number of ranks that have a blocker, a passing one, vote to drop the gate, don't want to settle messages.
-  std::int64_t blocked = 0, waiting = 0, votes = 0, reluctant = 0;
+  // The number of ranks that have a blocker, a passing one, are making a communicator, vote to drop the gate, don't want to
+  // settle messages.
+  std::int64_t blocked = 0, waiting = 0, making_comm = 0, votes = 0, reluctant = 0;
   // Not zero while a communicator, window or file is live, or a collective begun, on some of its ranks only.
   std::int64_t half_freed = 0, half_begun = 0;
 
   template <class Reduce>
   bool reduce(Reduce call) {
     std::vector<std::int64_t> sums = unreceived;
-    const std::array others{&blocked, &waiting, &votes, &reluctant, &half_freed, &half_begun};
+    const std::array others{&blocked, &waiting, &making_comm, &votes, &reluctant, &half_freed, &half_begun};
     for (const std::int64_t* other : others) sums.push_back(*other);
     if (!call(sums)) return false;
     const auto rest = sums.end() - others.size();
@@ -116,6 +117,7 @@ Tally own_part(const Blocker& blocker, bool drop, bool settles) {
   const bool has_one = !blocker.reason.empty();
   own.blocked = has_one && !blocker.passing ? 1 : 0;
   own.waiting = has_one && blocker.passing ? 1 : 0;
+  own.making_comm = blocker.makes_comm ? 1 : 0;
   own.votes = drop ? 1 : 0;
   own.reluctant = settles ? 0 : 1;
   if (own.blocked == 0) {
@@ -184,17 +186,28 @@ Agreement agree(MPI_Comm comm, Blocker blocker, std::uint64_t gate) {
     return real.Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), pre.int64, pre.sum,
                           to_real(comm)) == MPI_SUCCESS;
   };
-  Tally tally = own_part(blocker, drop, settling.is_wanted(bsp_gate_superstep(gate)));
-  if (!tally.reduce(sum)) return {.reason = blocker.reason};
+  const bool settles = settling.is_wanted(bsp_gate_superstep(gate));
+  Tally tally;
+  const auto tell = [&] {
+    tally = own_part(blocker, drop, settles);
+    return tally.reduce(sum);
+  };
+  if (!tell()) return {.reason = blocker.reason};
+  if (tally.making_comm != 0 && tally.blocked + tally.votes + tally.reluctant + tally.half_begun == 0) {
+    wait_for_communicators();
+    blocker = bsp::shim::blocker();
+    if (!tell()) return {.reason = blocker.reason};
+    if (tally.making_comm != 0) settling.was_in_vain(blocker.reason);
+  }
   Agreement agreed = verdict_on(tally, blocker);
-  const bool lasting = tally.blocked != 0 || tally.votes != 0 || tally.half_freed != 0 || tally.half_begun != 0;
+  const bool lasting = tally.blocked != 0 || tally.votes != 0 || tally.half_freed != 0 || tally.half_begun != 0 ||
+                       tally.making_comm != 0;
   if (agreed.verdict != Verdict::kClose && !lasting) {
     if (tally.reluctant != 0) return {.reason = settling.why()};
     agree_on_ids();
     const std::string left = settle_messages(tally.all_received());
     blocker = bsp::shim::blocker();
-    tally = own_part(blocker, drop, true);
-    if (tally.reduce(sum)) agreed = verdict_on(tally, blocker, left);
+    if (tell()) agreed = verdict_on(tally, blocker, left);
     agreed.settled = true;
     if (agreed.verdict == Verdict::kPostpone) settling.was_in_vain(agreed.reason);
   }

@@ -25,6 +25,7 @@ Pool<Errhandler> errhandlers;
 Pool<Info> infos;
 Pool<Win> windows;
 Pool<File> files;
+Pool<Message> matched_messages;
 Comm world;
 Comm self;
 
@@ -145,6 +146,7 @@ template class Pool<Errhandler>;
 template class Pool<Info>;
 template class Pool<Win>;
 template class Pool<File>;
+template class Pool<Message>;
 
 const Peers* intern_peers(std::vector<int> world_ranks) {
   static std::map<std::vector<int>, std::unique_ptr<Peers>> interned;

@@ -201,6 +201,18 @@ struct File : Object {
   std::unique_ptr<FileRecipe> recipe;       // while no epoch is open
 };
 
+// Matched by a probe, not received.
+struct Message : Object {
+  using Handle = MPI_Message;
+  MPI_Message real = nullptr;
+  const Comm* comm = nullptr;  // may have been freed, and another be in its place
+  std::uint64_t comm_seq = 0;
+  const Peers* peers = nullptr;
+  int source = -1;
+  int tag = 0;
+  std::size_t bytes = 0;
+};
+
 // --- Pools ---------------------------------------------------------------------------------------
 
 // Allocates one object in the arena, aligned to 16 bytes; exits with a message when the arena is full.
@@ -244,6 +256,7 @@ extern Pool<Errhandler> errhandlers;
 extern Pool<Info> infos;
 extern Pool<Win> windows;
 extern Pool<File> files;
+extern Pool<Message> matched_messages;
 
 // MPI_COMM_WORLD and MPI_COMM_SELF. In no pool: they are opened and closed with the epoch.
 extern Comm world;

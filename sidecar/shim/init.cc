@@ -154,7 +154,7 @@ int MPI_Finalize(void) {
     return real.Finalize();
   }
   std::lock_guard guard(sessions_lock);
-  if (live_objects.sessions > 0) {  // their objects remain valid (MPI 4.1, 11.3.1)
+  if (program_sessions > 0) {  // their objects remain valid (MPI 4.1, 11.3.1)
     delete_attributes(pre.comm_self);
     delete_attributes(pre.comm_world);
     left_to_sessions = true;
@@ -178,7 +178,7 @@ int MPI_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* sess
   }
   Call call;
   const int rc = real.Session_init(to_real(info), to_real(errhandler), session);
-  if (rc == MPI_SUCCESS) ++live_objects.sessions;
+  if (rc == MPI_SUCCESS) ++program_sessions;
   return rc;
 }
 
@@ -188,9 +188,9 @@ int MPI_Session_finalize(MPI_Session* session) {
   {
     Call call;
     rc = real.Session_finalize(session);
-    if (rc == MPI_SUCCESS) --live_objects.sessions;
+    if (rc == MPI_SUCCESS) --program_sessions;
   }
-  if (rc == MPI_SUCCESS && (by_session || left_to_sessions) && live_objects.sessions == 0) finalize_epochs();
+  if (rc == MPI_SUCCESS && (by_session || left_to_sessions) && program_sessions == 0) finalize_epochs();
   return rc;
 }
 

@@ -1,11 +1,5 @@
 // Calls that free, copy or mark an object, where a generated wrapper isn't enough.
-#include <map>
-#include <mutex>
-
 #include "sidecar/shim/attributes.h"
-#include "sidecar/shim/blockers.h"
-#include "sidecar/shim/counters.h"
-#include "sidecar/shim/errors_after.h"
 #include "sidecar/shim/recipes.h"
 #include "sidecar/shim/requests.h"
 #include "sidecar/shim/wrappers.h"
@@ -101,27 +95,6 @@ int drop_topology(MPI_Comm* made) {
   real.Comm_free(made);
   *made = plain;
   return MPI_SUCCESS;
-}
-
-// A matched message is MPI's handle; its communicator is needed again when the message is received.
-std::mutex message_lock;
-std::map<MPI_Message, const Peers*> messages;
-
-void probed(MPI_Message message, MPI_Comm comm) {
-  if (message == pre.message_null || message == pre.message_no_proc) return;
-  std::lock_guard guard(message_lock);
-  messages[message] = comm_of(comm) != nullptr ? comm_of(comm)->peers : nullptr;
-  ++live_objects.messages;
-}
-
-const Peers* take_message(MPI_Message message) {
-  std::lock_guard guard(message_lock);
-  auto found = messages.find(message);
-  if (found == messages.end()) return nullptr;
-  const Peers* peers = found->second;
-  messages.erase(found);
-  --live_objects.messages;
-  return peers;
 }
 
 // Calls create(plain): of the same ranks, without a topology, and nothing else uses it.
@@ -301,43 +274,6 @@ int MPI_Type_get_contents(MPI_Datatype type, int max_integers, int max_addresses
   int combiner = 0;
   real.Type_get_envelope(to_real(type), &integer_count, &address_count, &type_count, &combiner);
   for (int i = 0; i < type_count && i < max_datatypes; ++i) wrap(&types[i]);
-  return rc;
-}
-
-// --- Matched probes ----------------------------------------------------------------------------------
-
-int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status* status) {
-  Call call;
-  const int rc = real.Mprobe(source, tag, to_real(comm), message, status);
-  if (rc == MPI_SUCCESS) probed(*message, comm);
-  return rc;
-}
-
-int MPI_Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message, MPI_Status* status) {
-  Call call;
-  const int rc = real.Improbe(source, tag, to_real(comm), flag, message, status);
-  if (rc == MPI_SUCCESS && *flag) probed(*message, comm);
-  return rc;
-}
-
-int MPI_Mrecv(void* buf, int count, MPI_Datatype type, MPI_Message* message, MPI_Status* status) {
-  Call call;
-  const Peers* peers = take_message(*message);
-  ErrorsAfter errors;
-  MPI_Status own{};
-  const int rc = real.Mrecv(buf, count, to_real(type), message, &own);
-  if (peers != nullptr && consumed(rc)) received(peers, own);
-  put(status, own);
-  return errors.raised(rc);
-}
-
-int MPI_Imrecv(void* buf, int count, MPI_Datatype type, MPI_Message* message, MPI_Request* request) {
-  Call call;
-  const Peers* peers = take_message(*message);
-  const int rc = real.Imrecv(buf, count, to_real(type), message, request);
-  if (rc != MPI_SUCCESS) return rc;
-  Request* r = make_request(request, RequestKind::kReceive, "MPI_Imrecv", pre.comm_null);
-  if (r != nullptr) r->peers = peers;
   return rc;
 }
 

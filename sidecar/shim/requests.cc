@@ -199,11 +199,13 @@ bool has_completed(Request& request) {
   return true;
 }
 
-// False if a pending request waits for a call of the program, or if another rank would wait for it (MPI_Comm_idup: the
-// communicator has no number yet).
-bool can_complete(const Request& request) {
-  return request.kind != RequestKind::kGeneralised && request.makes_comm == nullptr && !withheld(request);
+// MPI can do without it until the next epoch.
+bool can_pause(const Request& request) {
+  return can_repost(request) || (withheld(request) && request.recipe != nullptr);
 }
+
+// False if a pending request waits for a call of the program.
+bool can_complete(const Request& request) { return request.kind != RequestKind::kGeneralised && !withheld(request); }
 
 // MPI_Test would raise an error of a request that the program has freed; MPI drops it.
 bool orphan_has_completed(Request& request) {
@@ -243,8 +245,11 @@ Pending pending_request() {
   for (Request* r = live_head; r != nullptr;) {
     Request* next = r->next;
     if (r->active && !r->completed && (r->orphan || !has_completed(*r))) {
-      if (!can_complete(*r)) return {.request = r};
-      if (first.request == nullptr && !can_repost(*r)) first = {.request = r, .passing = true};
+      if (!can_pause(*r)) {
+        if (!can_complete(*r)) return {.request = r};
+        if (first.request == nullptr) first = {.request = r, .passing = true};
+        if (r->makes_comm != nullptr) first.makes_comm = true;
+      }
     } else if (r->persistent && r->recipe == nullptr) {
       return {.request = r};
     }

@@ -127,7 +127,8 @@ bool collective_pending();
 // Tests all pending requests. The first one that prevents the rank from moving, or nullptr.
 struct Pending {
   const Request* request = nullptr;
-  bool passing = false;  // it and all others may complete if the rank waits
+  bool passing = false;     // it and all others may complete if the rank waits
+  bool makes_comm = false;  // and some request makes a communicator
 };
 Pending pending_request();
 

@@ -5,6 +5,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <ranges>
 #include <set>
 #include <vector>
 
@@ -21,18 +22,21 @@ constexpr std::int64_t kMostBytes = std::int64_t{64} << 20;
 constexpr std::int64_t kPartBytes = std::int64_t{1} << 20;  // to one rank at a time
 constexpr int kTokenTag = -kLargestTag - 1;
 
+using Bytes = std::vector<char>;
+
 // A message that this rank has received for a program that hasn't.
 struct Taken {
   MessageKey key;  // peer: the sender
-  std::vector<char> bytes;
+  Bytes bytes;
 };
 std::vector<Taken> taken;
+std::vector<Message*> matched;  // of which the first of `taken` are
 
 // Noted before any rank takes a message. Afterwards MPI takes them for complete.
 std::vector<Request*> synchronous;
 
 struct SentAgain {
-  std::shared_ptr<const std::vector<char>> packed;  // holds it
+  std::shared_ptr<const Bytes> packed;  // holds it
   MPI_Request request = nullptr;
 };
 std::list<SentAgain> sent_again;  // and perhaps not received
@@ -58,16 +62,24 @@ bool take_message(const MessageKey& wanted) {
   int flag = 0;
   if (ob1::iprobe(wanted.peer, wanted.tag, comm, &flag, &status) != MPI_SUCCESS || !flag) return false;
   const std::size_t size = status._ucount;
-  auto& [key, bytes] =
-      taken.emplace_back(MessageKey{wanted.comm, status.MPI_SOURCE, status.MPI_TAG}, std::vector<char>(size));
+  auto& [key, bytes] = taken.emplace_back(MessageKey{wanted.comm, status.MPI_SOURCE, status.MPI_TAG}, Bytes(size));
   must(ob1::recv(bytes.data(), static_cast<int>(size), pre.byte, key.peer, key.tag, comm),
        "receiving a message at a gate");
   count_received(world_rank(key.comm->peers, key.peer));
   return true;
 }
 
+void take_matched(Message& message) {
+  auto& [key, bytes] = taken.emplace_back(MessageKey{message.comm, message.source, message.tag}, Bytes(message.bytes));
+  must(real.Mrecv(bytes.data(), static_cast<int>(bytes.size()), pre.byte, &message.real, MPI_STATUS_IGNORE),
+       "receiving a message at a gate");
+  count_received(world_rank(message.peers, message.source));
+}
+
 // All that have arrived and that no receive waits for.
 void take_messages() {
+  matched = matched_messages.live();
+  for (Message* message : matched) take_matched(*message);
   std::vector<MessageKey> wanted;
   for (const Comm* comm : all_comms()) wanted.emplace_back(comm, MPI_ANY_SOURCE, MPI_ANY_TAG);
   for (const Request* r = youngest_request(); r != nullptr; r = r->next)
@@ -137,21 +149,27 @@ void wait_for_messages(const std::vector<int>& senders) {
   must(real.Waitall(static_cast<int>(tokens.size()), tokens.data(), MPI_STATUSES_IGNORE), "exchanging tokens");
 }
 
-// Returns when this rank's requests have completed, or none has for a while.
-void wait_for_requests() {
-  const auto under_way = [] {
-    std::size_t count = sent_again.size();
-    for (const Request* r = youngest_request(); r != nullptr; r = r->next)
-      if (r->active && !r->completed) ++count;
-    return count;
-  };
-  std::size_t before = under_way();
+std::size_t requests_under_way() {
+  std::size_t count = sent_again.size();
+  for (const Request* r = youngest_request(); r != nullptr; r = r->next)
+    if (r->active && !r->completed) ++count;
+  return count;
+}
+
+// Returns when `is_over`, which tests this rank's requests, or when none has completed for a while.
+template <class IsOver>
+void wait_until(IsOver is_over) {
+  std::size_t before = requests_under_way();
   for (std::uint64_t since = clock_ns(CLOCK_MONOTONIC); clock_ns(CLOCK_MONOTONIC) - since < kPatienceNs;) {
-    if (pending_request().request == nullptr && !is_sending_again()) return;
-    const std::size_t now = under_way();
+    if (is_over()) return;
+    const std::size_t now = requests_under_way();
     if (now != before) since = clock_ns(CLOCK_MONOTONIC);
     before = now;
   }
+}
+
+void wait_for_requests() {
+  wait_until([] { return pending_request().request == nullptr && !is_sending_again(); });
 }
 
 }  // namespace
@@ -169,13 +187,19 @@ bool is_sending_again() {
   return !sent_again.empty();
 }
 
+void wait_for_communicators() {
+  wait_until([] { return !pending_request().makes_comm; });
+}
+
 std::string settle_messages(bool all_received) {
   synchronous = pending_synchronous();
   if (!all_received) {
     if (!ob1::is_used()) return " (it can't be carried by another pml than ob1)";
     const Incoming incoming = find_incoming();
-    if (highest(incoming.pending_bytes) > kMostBytes)
+    if (highest(incoming.pending_bytes) > kMostBytes) {
+      wait_for_requests();  // receives may have been posted for them
       return incoming.pending_bytes > kMostBytes ? " (of more than " + std::to_string(kMostBytes >> 20) + " MiB)" : "";
+    }
     wait_for_messages(incoming.senders);
     take_messages();
   }
@@ -204,7 +228,6 @@ std::map<std::int64_t, Comm*> comms_by_id() {
   return found;
 }
 
-using Bytes = std::vector<char>;
 using ByRank = std::vector<Bytes>;  // index: world rank
 
 // What this rank has taken, by sender: headers, each with its bytes, which `taken` loses.
@@ -302,10 +325,17 @@ int send_again(const Returned& message, Request* owner, const std::shared_ptr<co
   return real.Issend(bytes, size, pre.byte, key.peer, key.tag, key.comm->real, &owner->real);
 }
 
-// The first message of each key; the others follow in order.
+// In the order in which the program matched them: each is the first of its key.
+void match_again(Message& message) {
+  for (int there = 0; !there;)
+    must(real.Improbe(message.source, message.tag, message.comm->real, &there, &message.real, MPI_STATUS_IGNORE),
+         "waiting for a message sent again");
+}
+
+// The first one of each key that the program hasn't matched; the others follow in order.
 void wait_for_arrival() {
   std::set<MessageKey> keys;
-  for (const Taken& message : taken) keys.insert(message.key);
+  for (const Taken& message : taken | std::views::drop(matched.size())) keys.insert(message.key);
   for (const MessageKey& key : keys)
     for (int there = 0; !there;)
       must(ob1::iprobe(key.peer, key.tag, key.comm->real, &there, MPI_STATUS_IGNORE),
@@ -324,9 +354,11 @@ void deliver_again() {
     for (std::size_t i = 0; i < messages.size(); ++i)
       must(send_again(messages[i], owner[i], kept), "sending a message again");
   }
+  for (Message* message : matched) match_again(*message);
   wait_for_arrival();
   must(real.Barrier(world.real), "waiting for messages sent again");  // MPI sends only while it is called
   taken.clear();
+  matched.clear();
   synchronous.clear();
 }
 

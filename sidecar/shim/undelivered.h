@@ -21,6 +21,9 @@
 
 namespace bsp::shim {
 
+// Waits in the same way until no communicator is being made (MPI_Comm_idup), as long as one has none of the numbers below.
+void wait_for_communicators();
+
 // Settles messages, unless all ranks have received all of them, and requests, until nothing has happened for three seconds.
 // Collective over all ranks. The communicators have been numbered, and all ranks have the same. Returns "", or what to add to the number
 // of messages that haven't been received: why they were left.

@@ -61,6 +61,12 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"shim_undelivered", 2, 12}, Case{"shim_undelivered", 7, 6}),
     [](const auto& tested) { return std::string(tested.param.program + 5) + std::to_string(tested.param.ranks); });
 
+TEST(Shim, WaitsForTransfersUnderWay) {
+  Job job({.ranks = 2, .program = "shim_undelivered", .arguments = {kMany, "huge"}, .environment = {}});
+  job.go_through(4);
+  job.finish_ok();
+}
+
 TEST(Shim, AHandlerOfTheProgramInterruptsItsCalls) {
   Job job({.ranks = 2, .program = "shim_blocking_calls", .arguments = {"handler"}, .environment = {}});
   job.go_through(3);
@@ -193,14 +199,13 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Thing{"exposed", "an open RMA exposure epoch"}, Thing{"accessing", "an open RMA access epoch"},
                     Thing{"alltoallw", "a persistent request (MPI_Alltoallw_init)"},
                     Thing{"orphaned", "a persistent request (MPI_Send_init)"},
-                    Thing{"partitioned", "a pending request (MPI_Psend_init)"},
                     Thing{"generalised", "a pending request (MPI_Grequest_start)"},
                     Thing{"half_freed", "a communicator, window or file that not all of its ranks have freed"},
                     Thing{"half_begun", "a collective that not all of its ranks have begun"},
                     Thing{"request_half_freed", "a persistent one that not all have freed"},
                     Thing{"thread", "another thread inside MPI"},
                     Thing{"session", "an MPI session of the program's own"},
-                    Thing{"probed", "a message that was probed but not received"},
+                    Thing{"probed", "a message that was probed on a communicator since freed"},
                     Thing{"unknown", "1 message(s) sent to this rank and not received"},
                     Thing{"large", "9 message(s) sent to this rank and not received (of more than 64 MiB)"},
                     Thing{"unlisted", "a list of file descriptors that can't be read (Cannot allocate memory)"},

@@ -72,7 +72,6 @@ int main(int argc, char** argv) {
   int memory = -1, out = -1, in = -1, fd = -1;
   MPI_Win window = MPI_WIN_NULL;
   MPI_Request persistent = MPI_REQUEST_NULL, pending = MPI_REQUEST_NULL;
-  MPI_Request parts[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
   MPI_Comm served = MPI_COMM_NULL;
   pthread_t server;
   MPI_Session session = MPI_SESSION_NULL;
@@ -104,13 +103,6 @@ int main(int argc, char** argv) {
     MPI_Send_init(&out, 1, MPI_INT, right, 1, served, &pending);
     MPI_Comm_free(&served);
   }
-  if (!strcmp(thing, "partitioned")) {
-    MPI_Precv_init(from_all, 2, 1, MPI_INT, left, 2, MPI_COMM_WORLD, MPI_INFO_NULL, &parts[0]);
-    MPI_Psend_init(to_all, 2, 1, MPI_INT, right, 2, MPI_COMM_WORLD, MPI_INFO_NULL, &parts[1]);
-    MPI_Startall(2, parts);
-    to_all[0] = to_all[1] = rank;
-    MPI_Pready(1, parts[1]);
-  }
   if (!strcmp(thing, "generalised")) MPI_Grequest_start(query, free_state, cancel, NULL, &pending);
   if (!strcmp(thing, "thread")) {
     MPI_Comm_dup(MPI_COMM_WORLD, &served);
@@ -118,8 +110,10 @@ int main(int argc, char** argv) {
   }
   if (!strcmp(thing, "session")) MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
   if (!strcmp(thing, "probed")) {
-    MPI_Send(&rank, 1, MPI_INT, right, 3, MPI_COMM_WORLD);
-    MPI_Mprobe(left, 3, MPI_COMM_WORLD, &message, MPI_STATUS_IGNORE);
+    MPI_Comm_dup(MPI_COMM_WORLD, &served);
+    MPI_Send(&rank, 1, MPI_INT, right, 3, served);
+    MPI_Mprobe(left, 3, served, &message, MPI_STATUS_IGNORE);
+    MPI_Comm_free(&served);
   }
   if (!strcmp(thing, "unknown")) { /* the receiver hasn't made its part */
     MPI_Psend_init(&rank, 1, 1, MPI_INT, right, 4, MPI_COMM_WORLD, MPI_INFO_NULL, &pending);
@@ -192,11 +186,6 @@ int main(int argc, char** argv) {
       }
       if (window != MPI_WIN_NULL) MPI_Win_free(&window);
       if (persistent != MPI_REQUEST_NULL) MPI_Request_free(&persistent);
-      if (parts[0] != MPI_REQUEST_NULL) {
-        MPI_Pready(0, parts[1]);
-        MPI_Waitall(2, parts, MPI_STATUSES_IGNORE);
-        CHECK(from_all[0] == left && from_all[1] == left);
-      }
       if (served != MPI_COMM_NULL) {
         MPI_Send(&rank, 1, MPI_INT, right, 6, served);
         pthread_join(server, NULL);

@@ -1,6 +1,6 @@
 /* Messages that are sent before a superstep's edge and received after it, or several edges later: nobody has posted a
  * receive for them at the edge. In every way to send, to probe and to receive; synchronous sends complete only once
- * their receive has begun. */
+ * their receive has begun. And what else is under way at an edge. */
 #include "check.h"
 
 enum { kLarge = 1 << 18, kKept = 3 };
@@ -166,6 +166,93 @@ static void queue(int s, MPI_Comm queues) {
   CHECK(oldest == s - kKept && status.MPI_TAG == oldest % 2);
 }
 
+/* Matched before the edge, received after it, not in order: an eager message, one that needs a rendezvous, a synchronous
+ * one. */
+static int of_matched[kLarge], matched_in[kLarge];
+
+static void match(int s, MPI_Message* matched, MPI_Request* sends) {
+  MPI_Status status;
+  for (int i = 0; i < kLarge; ++i) of_matched[i] = s + i;
+  MPI_Isend(of_matched, 1, MPI_INT, right, 19, comm, &sends[0]);
+  MPI_Isend(of_matched, kLarge, MPI_INT, right, 19, comm, &sends[1]);
+  MPI_Issend(of_matched, 2, MPI_INT, right, 19, comm, &sends[2]);
+  MPI_Send(of_matched, 3, MPI_INT, right, 19, comm);
+  const int counts[3] = {1, kLarge, 2};
+  for (int i = 0, count; i < 3; ++i) {
+    MPI_Mprobe(MPI_ANY_SOURCE, 19, comm, &matched[i], &status);
+    MPI_Get_count(&status, MPI_INT, &count);
+    CHECK(count == counts[i] && status.MPI_SOURCE == left);
+  }
+}
+
+static void receive_matched(int s, MPI_Message* matched, MPI_Request* sends) {
+  MPI_Status status;
+  MPI_Request request;
+  int count = -1;
+  CHECK(!is_complete(sends[2]));
+  all_meet();
+  matched[2] = MPI_Message_f2c(MPI_Message_c2f(matched[2]));
+  MPI_Imrecv(matched_in, kLarge, MPI_INT, &matched[2], &request);
+  MPI_Wait(&request, &status);
+  MPI_Get_count(&status, MPI_INT, &count);
+  CHECK(count == 2 && matched_in[1] == s + 1 && status.MPI_TAG == 19 && matched[2] == MPI_MESSAGE_NULL);
+  MPI_Wait(&sends[2], MPI_STATUS_IGNORE);
+  MPI_Mrecv(matched_in, kLarge, MPI_INT, &matched[1], &status);
+  MPI_Get_count(&status, MPI_INT, &count);
+  CHECK(count == kLarge && matched_in[kLarge - 1] == s + kLarge - 1 && status.MPI_SOURCE == left);
+  MPI_Recv(matched_in, 3, MPI_INT, left, 19, comm, MPI_STATUS_IGNORE);
+  CHECK(matched_in[2] == s + 2);
+  MPI_Mrecv(matched_in, 1, MPI_INT, &matched[0], MPI_STATUS_IGNORE);
+  CHECK(matched_in[0] == s && matched[0] == MPI_MESSAGE_NULL);
+  MPI_Waitall(2, sends, MPI_STATUSES_IGNORE);
+}
+
+/* A partitioned send of which one part is ready, its receive begun; and a communicator that is being made. */
+static void begin_others(int s, MPI_Request* parts, int* parts_out, MPI_Comm* copy, MPI_Request* copying) {
+  MPI_Startall(2, parts);
+  parts_out[1] = s;
+  MPI_Pready(1, parts[0]);
+  MPI_Comm_idup(comm, copy, copying);
+}
+
+static void end_others(int s, MPI_Request* parts, int* parts_out, const int* parts_in, MPI_Comm* copy,
+                       MPI_Request* copying) {
+  int arrived = -1;
+  MPI_Parrived(parts[1], 0, &arrived);
+  CHECK(!arrived);
+  all_meet();
+  parts_out[0] = -s;
+  MPI_Pready(0, parts[0]);
+  MPI_Waitall(2, parts, MPI_STATUSES_IGNORE);
+  CHECK(parts_in[0] == -s && parts_in[1] == s);
+  MPI_Wait(copying, MPI_STATUS_IGNORE);
+  int sum = -1;
+  MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, *copy);
+  CHECK(sum == size * (size - 1) / 2);
+  MPI_Comm_free(copy);
+}
+
+/* Transfers of which each is larger than what a rank may take at a gate, but for which receives are posted. */
+static int exchange_huge(int n) {
+  const int bytes = 80 << 20;
+  char *out = malloc((size_t)bytes), *in = malloc((size_t)bytes);
+  CHECK(out != NULL && in != NULL);
+  for (int s = 0; going_on(s, n); ++s) {
+    MPI_Request both[2];
+    memset(out, s + rank, (size_t)bytes);
+    MPI_Irecv(in, bytes, MPI_CHAR, left, 30, comm, &both[0]);
+    MPI_Isend(out, bytes, MPI_CHAR, right, 30, comm, &both[1]);
+    edge();
+    MPI_Waitall(2, both, MPI_STATUSES_IGNORE);
+    CHECK(in[0] == (char)(s + left) && in[bytes - 1] == (char)(s + left));
+  }
+  free(out), free(in);
+  MPI_Comm_free(&comm);
+  MPI_Finalize();
+  printf("ok huge\n");
+  return 0;
+}
+
 /* Received into too short a buffer: the error is that of plain MPI, and the message is gone. */
 static void receive_truncated(void) {
   int three[3] = {-1, -1, -1}, flag = 1, class = MPI_SUCCESS;
@@ -188,6 +275,7 @@ int main(int argc, char** argv) {
   MPI_Comm_split(MPI_COMM_WORLD, 0, (rank + 1) % size, &comm);
   MPI_Comm_rank(comm, &rank);
   right = (rank + 1) % size, left = (rank + size - 1) % size;
+  if (argc > 2 && !strcmp(argv[2], "huge")) return exchange_huge(n);
   MPI_Buffer_attach(bsend_buffer, sizeof bsend_buffer);
   MPI_Datatype third;
   MPI_Type_vector(kLarge, 1, 3, MPI_INT, &third);
@@ -202,6 +290,11 @@ int main(int argc, char** argv) {
   MPI_Request parts[2];
   MPI_Psend_init(parts_out, 3, 1, MPI_INT, right, 17, comm, MPI_INFO_NULL, &parts[0]);
   MPI_Precv_init(parts_in, 1, 3, MPI_INT, left, 17, comm, MPI_INFO_NULL, &parts[1]);
+  int shares_out[2], shares_in[2];
+  MPI_Request shares[2], copying;
+  MPI_Comm copy;
+  MPI_Psend_init(shares_out, 2, 1, MPI_INT, right, 21, comm, MPI_INFO_NULL, &shares[0]);
+  MPI_Precv_init(shares_in, 2, 1, MPI_INT, left, 21, comm, MPI_INFO_NULL, &shares[1]);
   MPI_Ssend_init(&of_persistent, 1, MPI_INT, right, 14, comm, &persistent);
 
   for (int s = 0; going_on(s, n); ++s) {
@@ -226,6 +319,10 @@ int main(int argc, char** argv) {
     MPI_Status status;
     while (!seen) MPI_Iprobe(left, 2, comm, &seen, &status);
     send_many(s);
+    MPI_Message matched[3];
+    MPI_Request of_matches[3];
+    match(s, matched, of_matches);
+    begin_others(s, shares, shares_out, &copy, &copying);
 
     edge();
 
@@ -237,6 +334,8 @@ int main(int argc, char** argv) {
     receive_mixed(s, mixed);
     receive_truncated();
     receive_many(s);
+    receive_matched(s, matched, of_matches);
+    end_others(s, shares, shares_out, shares_in, &copy, &copying);
     CHECK(!is_complete(persistent));
     all_meet();
     CHECK(receive_int(left, 14, comm) == 5 * s);
@@ -261,7 +360,7 @@ int main(int argc, char** argv) {
     MPI_Wait(&of_kept_request, MPI_STATUS_IGNORE);
   }
   MPI_Request_free(&persistent);
-  for (int i = 0; i < 2; ++i) MPI_Request_free(&parts[i]);
+  for (int i = 0; i < 2; ++i) MPI_Request_free(&parts[i]), MPI_Request_free(&shares[i]);
   MPI_Type_free(&third);
   MPI_Comm_free(&queues);
   MPI_Comm_free(&inter);
