@@ -136,7 +136,7 @@ BSP_EXPORT int pthread_clockjoin_np(pthread_t thread, void** result, clockid_t c
 
 // How C++'s futures and Rust's threads wait, past the C library's functions. Called from anywhere, as by a thread that has nearly
 // ended: nothing of a sanitizer's here, no static variable's guard, which may wait by syscall() itself.
-__attribute__((no_sanitize_thread)) BSP_EXPORT long syscall(long number, ...) noexcept {
+BSP_UNSANITIZED BSP_EXPORT long syscall(long number, ...) noexcept {
   long arguments[6];
   va_list list;
   va_start(list, number);

@@ -5,5 +5,8 @@
 
 #define BSP_EXPORT __attribute__((visibility("default")))
 
+// Called before a sanitizer is ready, or after it has let go of the thread. What it calls isn't instrumented either.
+#define BSP_UNSANITIZED __attribute__((no_sanitize("thread", "address", "undefined")))
+
 // What the program would have called without the shim.
 #define BSP_NEXT(name) reinterpret_cast<decltype(&name)>(dlsym(RTLD_NEXT, #name))

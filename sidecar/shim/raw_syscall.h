@@ -3,10 +3,12 @@
 
 #include <errno.h>
 
+#include "sidecar/shim/export.h"
+
 namespace bsp::shim {
 
 // The result, or minus an error number.
-__attribute__((no_sanitize_thread, always_inline)) inline long raw_syscall(long number, const long (&arguments)[6]) {
+BSP_UNSANITIZED __attribute__((always_inline)) inline long raw_syscall(long number, const long (&arguments)[6]) {
 #if defined(__x86_64__)
   long result = 0;
   register long r10 asm("r10") = arguments[3];
@@ -31,7 +33,7 @@ __attribute__((no_sanitize_thread, always_inline)) inline long raw_syscall(long 
 }
 
 // What the C library's function returns: -1 with errno for an error.
-__attribute__((no_sanitize_thread, always_inline)) inline long as_libc(long result) {
+BSP_UNSANITIZED __attribute__((always_inline)) inline long as_libc(long result) {
   if (result >= 0 || result < -4095) return result;
   errno = static_cast<int>(-result);
   return -1;

@@ -38,7 +38,9 @@ bool has_room() {
   std::size_t bytes = 0;
   pthread_attr_getstack(&attributes, &lowest, &bytes);
   pthread_attr_destroy(&attributes);
-  const std::uintptr_t left = reinterpret_cast<std::uintptr_t>(&attributes) - reinterpret_cast<std::uintptr_t>(lowest);
+  // The address of a local variable may be elsewhere: the address sanitizer keeps them on the heap.
+  const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  const std::uintptr_t left = here - reinterpret_cast<std::uintptr_t>(lowest);
   return left < bytes && left >= kEnough;
 #endif
 }

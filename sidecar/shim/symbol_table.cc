@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <unordered_map>
 
+#include "sidecar/shim/export.h"
 #include "sidecar/shim/loaded_library.h"
 #include "sidecar/shim/message.h"
 #include "sidecar/shim/real.h"
@@ -57,13 +58,12 @@ bool has_new_libraries() {
   return seen.exchange(loaded) != loaded;
 }
 
-// Sanitizers take symbols before they can follow what instrumented code does.
-#define BSP_UNSANITIZED gnu::no_sanitize("thread", "address", "undefined")
-
-[[BSP_UNSANITIZED]] void* next_dlsym() {
+// Sanitizers take symbols themselves.
+BSP_UNSANITIZED void* next_dlsym() {
   static void* found = nullptr;
   if (void* const next = __atomic_load_n(&found, __ATOMIC_RELAXED)) return next;
-  for (const char* version : {"GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5"}) {
+  constexpr const char* kVersions[] = {"GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5"};  // calls no instrumented function
+  for (const char* version : kVersions) {
     void* const next = dlvsym(RTLD_NEXT, "dlsym", version);
     __atomic_store_n(&found, next, __ATOMIC_RELAXED);
     if (next != nullptr) return next;
@@ -102,7 +102,7 @@ void* redirected(std::string_view symbol) {
 using namespace bsp::shim;  // NOLINT
 
 // The function that continues a call of dlsym with these arguments.
-extern "C" [[BSP_UNSANITIZED, gnu::visibility("hidden"), gnu::used]] void* bsp_before_dlsym(void* handle) {
+extern "C" BSP_UNSANITIZED __attribute__((visibility("hidden"), used)) void* bsp_before_dlsym(void* handle) {
   if (handle != RTLD_DEFAULT && handle != RTLD_NEXT && !state.loaded && has_new_libraries())
     load_real(Lookup::kUnlessBusy);
   return next_dlsym();
