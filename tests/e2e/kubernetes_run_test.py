@@ -123,9 +123,11 @@ class ByHand(InANamespace):
                 self.assertEqual(job.status().get("attempt", 0), 0, job.summary())
             self.assertEqual(copies.two, [])
 
-    def test_clocks_and_waits_continue_on_another_machine(self):
+    def test_clocks_waits_and_messages_continue_on_another_machine(self):
         """To an older machine and to a younger one: each has an uptime of its own (tests/cluster/up.sh)."""
-        for name, program, result in (("clocks", ["moved_clocks"], "OK clocks"), ("waits", ["shim_blocking_calls", "threads"], "ok blocking calls")):
+        endless = "1000000000"
+        for name, program, result in (("clocks", ["moved_clocks"], "OK clocks"), ("waits", ["shim_blocking_calls", "threads"], "ok blocking calls"),
+                                      ("messages", ["shim_undelivered", endless], "ok undelivered")):
             with self.subTest(name), job_of(self.space, bsp_job(name, [*program, TOLD], sets={"names": ["slow", "fast", "medium"]})) as job:
                 job.wait_for_superstep(5)
                 for target in ("fast", "medium"):

@@ -35,6 +35,9 @@ class Programs(unittest.TestCase):
     def test_calls_that_wait_continue(self):
         self.assertIn("ok blocking calls", self.output("waits", ["shim_blocking_calls", "threads", TOLD], MOVES))
 
+    def test_messages_under_way_arrive(self):
+        self.assertIn("ok undelivered", self.output("messages", ["shim_undelivered", ENDLESS, TOLD], MOVES))
+
     def test_windows_continue(self):
         self.assertIn("OK windows", self.output("windows", ["moved_windows", ENDLESS, TOLD], MOVES))
 

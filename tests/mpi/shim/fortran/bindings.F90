@@ -18,6 +18,7 @@ module parts
 #define ERRH type(MPI_Errhandler)
 #define WINDOW type(MPI_Win)
 #define FILE_ type(MPI_File)
+#define MESSAGE type(MPI_Message)
 #define NUMBER(handle) handle%MPI_VAL
 #define STATUS1 type(MPI_Status)
 #define STATUS2(n) type(MPI_Status), dimension(n)
@@ -29,6 +30,7 @@ module parts
 #define ERRH integer
 #define WINDOW integer
 #define FILE_ integer
+#define MESSAGE integer
 #define NUMBER(handle) handle
 #define STATUS1 integer, dimension(MPI_STATUS_SIZE)
 #define STATUS2(n) integer, dimension(MPI_STATUS_SIZE, n)
@@ -93,6 +95,8 @@ program fortran_in_epochs
   ERRH :: handler
   WINDOW :: win
   FILE_ :: file
+  MESSAGE :: matched
+  integer, volatile :: crossing(2)
   integer(MPI_OFFSET_KIND) :: at, header = 16
   character(len=64) :: path
   STATUS1 :: status
@@ -208,9 +212,22 @@ program fortran_in_epochs
     call MPI_Waitall(2, persistent, MPI_STATUSES_IGNORE, ierr)
     call check(box(2) == left + s, 'persistent requests')
     call MPI_Recv(n, 1, MPI_INTEGER, MPI_PROC_NULL, 3, dup, MPI_STATUS_IGNORE, ierr)
-    s = s + 1
+    ! Two messages cross the edge: one that the program has matched, one that it hasn't.
+    crossing = [rank + s, rank - s]
+    call MPI_Issend(crossing(1), 1, MPI_INTEGER, right, 8, dup, requests(1), ierr)
+    call MPI_Isend(crossing(2), 1, MPI_INTEGER, right, 8, dup, requests(2), ierr)
+    call MPI_Mprobe(left, 8, dup, matched, status, ierr)
     call usleep_(1000)
     call MPI_Barrier(MPI_COMM_WORLD, ierr)
+    call MPI_Test(requests(1), flag, status, ierr)
+    call check(.not. flag, 'a synchronous send before its receive')
+    call MPI_Recv(n, 1, MPI_INTEGER, left, 8, dup, status, ierr)
+    call check(ierr == 0 .and. n == left - s, 'a message that has crossed an edge')
+    call MPI_Allreduce(MPI_IN_PLACE, n, 1, MPI_INTEGER, MPI_SUM, dup, ierr)
+    call MPI_Mrecv(n, 1, MPI_INTEGER, matched, status, ierr)
+    call check(ierr == 0 .and. n == left + s .and. NUMBER(matched) == NUMBER(MPI_MESSAGE_NULL), 'a matched message')
+    call MPI_Waitall(2, requests, statuses, ierr)
+    s = s + 1
   end do
   call MPI_Win_fence(MPI_MODE_NOSUCCEED, win, ierr)
   call MPI_Win_free(win, ierr)

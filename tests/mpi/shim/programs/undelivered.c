@@ -1,6 +1,7 @@
 /* Messages that are sent before a superstep's edge and received after it, or several edges later: nobody has posted a
  * receive for them at the edge. In every way to send, to probe and to receive; synchronous sends complete only once
- * their receive has begun. And what else is under way at an edge. */
+ * their receive has begun. And what else is under way at an edge.
+ * argv[2]: "huge", or a file that ends the program as soon as a rank finds it. */
 #include "check.h"
 
 enum { kLarge = 1 << 18, kKept = 3 };
@@ -143,14 +144,14 @@ enum { kDistance = 3, kMany = 40, kManyBytes = 60000 };
 static int many[kManyBytes / sizeof(int)];
 
 static void send_many(int s) {
-  for (int i = 0; i < kMany; ++i) {
+  for (int i = 0; i < kMany && size > kDistance; ++i) { /* none to itself */
     many[0] = s + i;
     MPI_Send(many, kManyBytes, MPI_BYTE, (rank + kDistance) % size, 18, comm);
   }
 }
 
 static void receive_many(int s) {
-  for (int i = 0; i < kMany; ++i) {
+  for (int i = 0; i < kMany && size > kDistance; ++i) {
     MPI_Recv(many, kManyBytes, MPI_BYTE, (rank + kDistance * (size - 1)) % size, 18, comm, MPI_STATUS_IGNORE);
     CHECK(many[0] == s + i);
   }
@@ -298,6 +299,7 @@ int main(int argc, char** argv) {
   MPI_Ssend_init(&of_persistent, 1, MPI_INT, right, 14, comm, &persistent);
 
   for (int s = 0; going_on(s, n); ++s) {
+    if (argc > 2 && !access(argv[2], F_OK)) got_enough = 1;
     MPI_Request large, mixed[3], reduction, both;
     send_simple(s);
     send_large(s, third, &large);
