@@ -25,6 +25,8 @@ struct Functions {
   Recv* const recv = find<Recv>("mca_pml_ob1_recv");
   using Probe = int(int from, int tag, MPI_Comm, int* flag, MPI_Status*);
   Probe* const iprobe = find<Probe>("mca_pml_ob1_iprobe");
+  using MatchedProbe = int(int from, int tag, MPI_Comm, int* flag, MPI_Message*, MPI_Status*);
+  MatchedProbe* const improbe = find<MatchedProbe>("mca_pml_ob1_improbe");
 };
 
 const Functions& functions() {
@@ -37,7 +39,7 @@ const Functions& functions() {
 bool is_used() {
   static const bool used = [](const Functions& f) {
     return f.send_init != nullptr && f.isend != nullptr && f.recv_init != nullptr && f.recv != nullptr &&
-           f.iprobe != nullptr && uses_ob1();
+           f.iprobe != nullptr && f.improbe != nullptr && uses_ob1();
   }(functions());
   return used;
 }
@@ -60,6 +62,10 @@ int recv(void* buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm
 
 int iprobe(int from, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
   return functions().iprobe(from, tag, comm, flag, status);
+}
+
+int improbe(int from, int tag, MPI_Comm comm, int* flag, MPI_Message* message) {
+  return functions().improbe(from, tag, comm, flag, message, MPI_STATUS_IGNORE);
 }
 
 }  // namespace bsp::shim::ob1

@@ -15,5 +15,6 @@ int recv_init(void* buffer, int count, MPI_Datatype type, int from, int tag, MPI
 int isend(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* request);
 int recv(void* buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm);
 int iprobe(int from, int tag, MPI_Comm comm, int* flag, MPI_Status* status);
+int improbe(int from, int tag, MPI_Comm comm, int* flag, MPI_Message* message);
 
 }  // namespace bsp::shim::ob1

@@ -77,6 +77,7 @@ int MPI_Mrecv(void* buf, int count, MPI_Datatype type, MPI_Message* message, MPI
   Message* const matched = message_of(message);
   MPI_Status own{};
   const int rc = real.Mrecv(buf, count, to_real(type), matched != nullptr ? &matched->real : message, &own);
+  if (matched != nullptr) own.MPI_TAG = matched->tag;  // MPI's may be hidden, after a gate
   if (matched != nullptr && consumed(rc)) received(matched->peers, own);
   settle(matched, message);
   put(status, own);
@@ -89,7 +90,7 @@ int MPI_Imrecv(void* buf, int count, MPI_Datatype type, MPI_Message* message, MP
   const int rc = real.Imrecv(buf, count, to_real(type), matched != nullptr ? &matched->real : message, request);
   if (rc == MPI_SUCCESS) {
     Request* r = make_request(request, RequestKind::kReceive, "MPI_Imrecv", pre.comm_null);
-    if (r != nullptr && matched != nullptr) r->peers = matched->peers;
+    if (r != nullptr && matched != nullptr) r->peers = matched->peers, r->shown_tag = matched->tag;
   }
   settle(matched, message);
   return rc;

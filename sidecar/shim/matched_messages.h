@@ -1,5 +1,6 @@
 // Messages that the program has matched by MPI_Mprobe or MPI_Improbe and not yet received. A gate takes them with those that
-// nobody has received (undelivered.h); after it they are the first to arrive again, and are matched again.
+// nobody has received (undelivered.h). They are sent again under a hidden tag, so that no receive which the program has
+// posted since gets one, and matched again.
 #pragma once
 
 #include <string>

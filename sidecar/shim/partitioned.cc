@@ -80,7 +80,7 @@ void make_partitioned(Request* request, int partitions, bool sending, int tag) {
   request->partitions = std::make_unique<Partitions>();
   request->partitions->count = partitions;
   request->partitions->sending = sending;
-  request->partitions->tag = tag;
+  request->shown_tag = tag;
 }
 
 // Marks `count` more partitions of an active send as ready.
@@ -106,11 +106,6 @@ void start_partitions(Request& request) {
   request.partitions->started.store(false);
   request.active = true;
   if (request.partitions->count == 0) ready(request, 0);
-}
-
-void restore_tag(const Request* request, MPI_Status& status) {
-  if (request != nullptr && request->partitions != nullptr && (status.MPI_TAG >= kTagBit || status.MPI_TAG <= -kTagBit))
-    status.MPI_TAG = request->partitions->tag;
 }
 
 }  // namespace bsp::shim

@@ -56,7 +56,6 @@ struct MessageKey {
 // A partitioned request: MPI sees one message, sent when its last partition is ready.
 struct Partitions {
   int count = 0;
-  int tag = 0;  // the program's
   bool sending = false;
   std::atomic<int> missing{0};       // partitions of an active send that are not ready
   std::atomic<bool> started{false};  // MPI has started to send
@@ -75,6 +74,7 @@ struct Request : SeenByFortran, Object {
   bool synchronous = false;      // synchronous_sends.h has this, `number` and `message`
   std::uint64_t number = 0;
   std::shared_ptr<const std::vector<char>> message{};  // holds what MPI sends again
+  int shown_tag = -1;  // the program's, where MPI's is hidden (hidden_tags.h); < 0: it isn't
   bool persistent = false;
   // Of a persistent collective: its `_init` call, as a communicator's origin, and how often it has been started.
   std::uint64_t origin = 0;
@@ -108,6 +108,12 @@ class RequestsLock {
   RequestsLock(const RequestsLock&) = delete;
   RequestsLock& operator=(const RequestsLock&) = delete;
 };
+
+// `status` is MPI's, for the program.
+inline void restore_tag(const Request* request, MPI_Status& status) {
+  const bool is_hidden = status.MPI_TAG > kLargestTag || status.MPI_TAG < -kLargestTag;
+  if (request != nullptr && request->shown_tag >= 0 && is_hidden) status.MPI_TAG = request->shown_tag;
+}
 
 // Replaces the real request in *request by a virtual one.
 Request* make_request(MPI_Request* request, RequestKind kind, const char* what, MPI_Comm comm);
@@ -163,7 +169,5 @@ inline bool withheld(const Request& r) {
 // Waits until another thread has marked the last partition ready.
 void wait_while_withheld(const Request& request);
 void start_partitions(Request& request);
-// MPI's tag of a partitioned message differs from the program's.
-void restore_tag(const Request* request, MPI_Status& status);
 
 }  // namespace bsp::shim

@@ -2,8 +2,10 @@
 // has received, and they are sent again after it (undelivered.h): the send must then wait for that message.
 //
 // Its sender has to know which of the messages that come back is the request's. Messages with the same sender,
-// communicator, destination and tag are received in order, so those that come back are the latest. It is enough to know
-// how many followed the request's, and to count them only while a synchronous send is under way.
+// communicator, destination and tag are matched in order, so those that come back unmatched are the latest. It is enough
+// to know how many followed the request's, and to count them only while a synchronous send is under way. The message of
+// one that hasn't completed may also have been matched by MPI_Mprobe: such a send completes at the gate, a little early,
+// as its message can't be told from one that has been received.
 #pragma once
 
 #include <atomic>

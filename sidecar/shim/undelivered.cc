@@ -21,6 +21,7 @@ constexpr std::uint64_t kPatienceNs = 3'000'000'000;
 constexpr std::int64_t kMostBytes = std::int64_t{64} << 20;
 constexpr std::int64_t kPartBytes = std::int64_t{1} << 20;  // to one rank at a time
 constexpr int kTokenTag = -kLargestTag - 1;
+constexpr int kMatchedTag = -kLargestTag - 2;
 
 using Bytes = std::vector<char>;
 
@@ -214,7 +215,8 @@ namespace {
 struct Header {
   std::int64_t comm = 0;
   std::uint64_t bytes = 0;
-  std::int64_t tag = 0;
+  std::int32_t tag = 0;
+  std::int32_t is_matched = 0;
 };
 
 constexpr std::int64_t kWorldId = -1;
@@ -233,8 +235,9 @@ using ByRank = std::vector<Bytes>;  // index: world rank
 // What this rank has taken, by sender: headers, each with its bytes, which `taken` loses.
 ByRank packed() {
   ByRank packed(static_cast<std::size_t>(state.size));
-  for (Taken& message : taken) {
-    const Header header{id_of(message.key.comm), message.bytes.size(), message.key.tag};
+  for (std::size_t i = 0; i < taken.size(); ++i) {
+    Taken& message = taken[i];
+    const Header header{id_of(message.key.comm), message.bytes.size(), message.key.tag, i < matched.size() ? 1 : 0};
     Bytes& to = packed[static_cast<std::size_t>(world_rank(message.key.comm->peers, message.key.peer))];
     const auto* raw = reinterpret_cast<const char*>(&header);
     to.insert(to.end(), raw, raw + sizeof header);
@@ -280,6 +283,7 @@ struct Returned {
   MessageKey key;
   const char* bytes;
   int size;
+  bool is_matched;
 };
 
 // Those to `receiver`, a world rank.
@@ -290,17 +294,19 @@ std::vector<Returned> unpacked(const Bytes& packed, int receiver, const std::map
     std::memcpy(&header, at, sizeof header);
     at += sizeof header;
     const Comm* comm = by_id.at(header.comm);
-    messages.emplace_back(MessageKey{comm, peer_of(*comm, receiver), static_cast<int>(header.tag)}, at,
-                          static_cast<int>(header.bytes));
+    messages.emplace_back(MessageKey{comm, peer_of(*comm, receiver), header.tag}, at, static_cast<int>(header.bytes),
+                          header.is_matched != 0);
     at += header.bytes;
   }
   return messages;
 }
 
-// The synchronous send that each message is of, or nullptr.
+// The synchronous send that each message is of, or nullptr. Those that the program has matched may be received in any order,
+// so they have none: their sends have completed.
 std::vector<Request*> owners(const std::vector<Returned>& messages) {
   std::map<MessageKey, std::vector<std::size_t>> places;
-  for (std::size_t i = 0; i < messages.size(); ++i) places[messages[i].key].push_back(i);
+  for (std::size_t i = 0; i < messages.size(); ++i)
+    if (!messages[i].is_matched) places[messages[i].key].push_back(i);
   std::vector<Request*> owners(messages.size(), nullptr);
   for (Request* request : synchronous) {
     const auto of_key = places.find(request->key);
@@ -314,10 +320,10 @@ std::vector<Request*> owners(const std::vector<Returned>& messages) {
 
 // `packed` holds the message.
 int send_again(const Returned& message, Request* owner, const std::shared_ptr<const Bytes>& packed) {
-  const auto& [key, bytes, size] = message;
+  const auto& [key, bytes, size, is_matched] = message;
   count_sent(world_rank(key.comm->peers, key.peer));
   if (owner == nullptr)
-    return ob1::isend(bytes, size, pre.byte, key.peer, key.tag, key.comm->real,
+    return ob1::isend(bytes, size, pre.byte, key.peer, is_matched ? kMatchedTag : key.tag, key.comm->real,
                       &sent_again.emplace_back(packed).request);
   continue_synchronous(*owner);
   if (owner->persistent) return real.Start(&owner->real);
@@ -325,10 +331,10 @@ int send_again(const Returned& message, Request* owner, const std::shared_ptr<co
   return real.Issend(bytes, size, pre.byte, key.peer, key.tag, key.comm->real, &owner->real);
 }
 
-// In the order in which the program matched them: each is the first of its key.
+// In the order in which the program matched them: each is the first of its communicator and sender.
 void match_again(Message& message) {
   for (int there = 0; !there;)
-    must(real.Improbe(message.source, message.tag, message.comm->real, &there, &message.real, MPI_STATUS_IGNORE),
+    must(ob1::improbe(message.source, kMatchedTag, message.comm->real, &there, &message.real),
          "waiting for a message sent again");
 }
 

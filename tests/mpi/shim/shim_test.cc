@@ -58,7 +58,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"shim_threads_out_of_step", 3, 6}, Case{"shim_late_errors", 3, 4}, Case{"shim_repeated", 3, 5},
                     Case{"shim_generalised", 2, 4}, Case{"shim_nothing", 2, 4}, Case{"shim_empty_groups", 2, 4},
                     Case{"shim_surroundings", 2, 6}, Case{"shim_blocking_calls", 2, 12},
-                    Case{"shim_undelivered", 2, 12}, Case{"shim_undelivered", 7, 6}),
+                    Case{"shim_undelivered", 2, 12}, Case{"shim_undelivered", 7, 6},
+                    Case{"shim_random_messages", 4, 25}),
     [](const auto& tested) { return std::string(tested.param.program + 5) + std::to_string(tested.param.ranks); });
 
 TEST(Shim, WaitsForTransfersUnderWay) {

@@ -215,15 +215,15 @@ program fortran_in_epochs
     ! Two messages cross the edge: one that the program has matched, one that it hasn't.
     crossing = [rank + s, rank - s]
     call MPI_Issend(crossing(1), 1, MPI_INTEGER, right, 8, dup, requests(1), ierr)
-    call MPI_Isend(crossing(2), 1, MPI_INTEGER, right, 8, dup, requests(2), ierr)
+    call MPI_Issend(crossing(2), 1, MPI_INTEGER, right, 8, dup, requests(2), ierr)
     call MPI_Mprobe(left, 8, dup, matched, status, ierr)
     call usleep_(1000)
     call MPI_Barrier(MPI_COMM_WORLD, ierr)
-    call MPI_Test(requests(1), flag, status, ierr)
+    call MPI_Test(requests(2), flag, status, ierr)
     call check(.not. flag, 'a synchronous send before its receive')
+    call MPI_Allreduce(MPI_IN_PLACE, sum_of, 1, MPI_INTEGER, MPI_SUM, dup, ierr)
     call MPI_Recv(n, 1, MPI_INTEGER, left, 8, dup, status, ierr)
     call check(ierr == 0 .and. n == left - s, 'a message that has crossed an edge')
-    call MPI_Allreduce(MPI_IN_PLACE, n, 1, MPI_INTEGER, MPI_SUM, dup, ierr)
     call MPI_Mrecv(n, 1, MPI_INTEGER, matched, status, ierr)
     call check(ierr == 0 .and. n == left + s .and. NUMBER(matched) == NUMBER(MPI_MESSAGE_NULL), 'a matched message')
     call MPI_Waitall(2, requests, statuses, ierr)
