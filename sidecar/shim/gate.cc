@@ -102,6 +102,8 @@ struct Tally {
     unreceived.assign(sums.begin(), rest);
     return true;
   }
+  // Something that no waiting ends.
+  [[nodiscard]] bool lasts() const { return blocked != 0 || votes != 0 || half_begun != 0; }
   [[nodiscard]] bool all_received() const {
     return std::ranges::all_of(unreceived, [](std::int64_t messages) { return messages == 0; });
   }
@@ -193,16 +195,14 @@ Agreement agree(MPI_Comm comm, Blocker blocker, std::uint64_t gate) {
     return tally.reduce(sum);
   };
   if (!tell()) return {.reason = blocker.reason};
-  if (tally.making_comm != 0 && tally.blocked + tally.votes + tally.reluctant + tally.half_begun == 0) {
+  if (tally.making_comm != 0 && tally.reluctant == 0 && !tally.lasts()) {
     wait_for_communicators();
     blocker = bsp::shim::blocker();
     if (!tell()) return {.reason = blocker.reason};
     if (tally.making_comm != 0) settling.was_in_vain(blocker.reason);
   }
   Agreement agreed = verdict_on(tally, blocker);
-  const bool lasting = tally.blocked != 0 || tally.votes != 0 || tally.half_freed != 0 || tally.half_begun != 0 ||
-                       tally.making_comm != 0;
-  if (agreed.verdict != Verdict::kClose && !lasting) {
+  if (agreed.verdict != Verdict::kClose && !tally.lasts() && tally.half_freed == 0 && tally.making_comm == 0) {
     if (tally.reluctant != 0) return {.reason = settling.why()};
     agree_on_ids();
     const std::string left = settle_messages(tally.all_received());

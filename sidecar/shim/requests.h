@@ -2,8 +2,8 @@
 //
 // A request that has completed by the time of a gate keeps its status. A receive whose message hasn't been sent yet
 // is posted again in the next epoch (the gate closes only when no message is in flight), and a persistent request is
-// recreated (persistent.cc). The gate waits for other pending requests (undelivered.h), or is postponed. Partitioned requests are built on
-// persistent ones (partitioned.cc).
+// recreated (persistent.cc). The gate waits for other pending requests (undelivered.h), or is postponed. Partitioned
+// requests are built on persistent ones (partitioned.cc).
 #pragma once
 
 #include <atomic>
