@@ -23,6 +23,11 @@ bool has_main_thread_ended() {
   return stat && stat->substr(stat->rfind(')') + 1).starts_with(" Z");  // npos + 1 is 0
 }
 
+std::string name_of(const Request& request) {
+  const bool pending = request.active && !request.completed;
+  return std::string(pending ? "a pending request (" : "a persistent request (") + request.what + ")";
+}
+
 }  // namespace
 
 Blocker blocker() {
@@ -38,14 +43,9 @@ Blocker blocker() {
   if (program_sessions > 0) return lasting("an MPI session of the program's own");
   if (std::string of_message = matched_blocker(); !of_message.empty()) return lasting(of_message);
   const auto [request, passing, makes_comm] = pending_request();
-  if (request != nullptr && !passing) {
-    const bool pending = request->active && !request->completed;
-    return lasting(std::string(pending ? "a pending request (" : "a persistent request (") + request->what + ")");
-  }
+  if (request != nullptr && !passing) return lasting(name_of(*request));
   if (std::string of_socket = program_socket(); !of_socket.empty()) return lasting(of_socket);
-  if (request != nullptr)
-    return {
-        .reason = std::string("a pending request (") + request->what + ")", .passing = true, .makes_comm = makes_comm};
+  if (request != nullptr) return {.reason = name_of(*request), .passing = true, .makes_comm = makes_comm};
   if (is_sending_again()) return {.reason = "a message that this rank sends again", .passing = true};
   return {};
 }

@@ -272,6 +272,18 @@ def set_recipe(procedure):
             f"    return real.{procedure.name}({', '.join(call)});", f"  }}, {{{', '.join(types)}}}{op});", "}"]
 
 
+def make_request(name, request, kind, comm):
+    """C++: makes the virtual request."""
+    of_kind = f"{request}, RequestKind::{kind}, \"MPI_{name}\", {comm}"
+    if name.endswith("_init"):
+        return f"make_persistent({of_kind}, {'dest, tag' if kind == 'kSend' else '-1, 0'})"
+    if name == "Issend":
+        return f"make_synchronous({request}, \"MPI_{name}\", {comm}, dest, tag, bytes)"
+    if kind in ("kSend", "kSendReceive"):
+        return f"make_send({of_kind}, dest, bytes)"
+    return f"make_request({of_kind})"
+
+
 def wrapper(procedure):
     name, before, call, after = procedure.name, [], [], []
     is_collective = name in EDGES
@@ -312,12 +324,7 @@ def wrapper(procedure):
         kind = next(k for pattern, k in REQUEST_KINDS if re.fullmatch(pattern, name))
         comm = "comm" if "comm" in types else "pre.comm_null"
         persistent = name.endswith("_init")
-        make = f"make_persistent({request.name}, RequestKind::{kind}, \"MPI_{name}\", {comm}, " + (
-            "dest, tag" if kind == "kSend" else "-1, 0") + ")" if persistent else \
-            f"make_synchronous({request.name}, \"MPI_{name}\", comm, dest, tag, bytes)" if name == "Issend" else \
-            f"make_send({request.name}, RequestKind::{kind}, \"MPI_{name}\", comm, dest, bytes)" \
-            if kind in ("kSend", "kSendReceive") else \
-            f"make_request({request.name}, RequestKind::{kind}, \"MPI_{name}\", {comm})"
+        make = make_request(name, request.name, kind, comm)
         if keep:
             moves = "\n".join(
                 f"    if (made != nullptr) keep_types(*made, {array}.take());" for array in keep)

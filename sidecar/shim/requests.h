@@ -130,12 +130,13 @@ inline MPI_Request to_real(MPI_Request h) { return is_ours(h) ? reinterpret_cast
 // to its operation, until its communicator is freed.
 bool collective_pending();
 
-// Tests all pending requests. The first one that prevents the rank from moving, or nullptr.
+// A request that prevents the rank from moving, or nullptr.
 struct Pending {
   const Request* request = nullptr;
   bool passing = false;     // it and all others may complete if the rank waits
   bool makes_comm = false;  // and some request makes a communicator
 };
+// Tests all pending requests. Returns the youngest one that doesn't pass, else the youngest that does.
 Pending pending_request();
 
 // The youngest live request; `next` leads to the older ones. Only while no other thread is inside MPI.

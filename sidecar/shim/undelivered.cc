@@ -31,7 +31,7 @@ struct Taken {
   Bytes bytes;
 };
 std::vector<Taken> taken;
-std::vector<Message*> matched;  // of which the first of `taken` are
+std::vector<Message*> matched;  // the first of `taken`, in the same order
 
 // Noted before any rank takes a message. Afterwards MPI takes them for complete.
 std::vector<Request*> synchronous;

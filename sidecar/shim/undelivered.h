@@ -21,12 +21,13 @@
 
 namespace bsp::shim {
 
-// Waits in the same way until no communicator is being made (MPI_Comm_idup), as long as one has none of the numbers below.
+// Waits until no communicator is being made (MPI_Comm_idup), or nothing has happened for three seconds. Such a communicator
+// has no number, which settle_messages() needs.
 void wait_for_communicators();
 
-// Settles messages, unless all ranks have received all of them, and requests, until nothing has happened for three seconds.
-// Collective over all ranks. The communicators have been numbered, and all ranks have the same. Returns "", or what to add to the number
-// of messages that haven't been received: why they were left.
+// Settles messages, unless all ranks have received all of them, and then waits for requests until none is pending or nothing
+// has happened for three seconds. Collective over all ranks. All have the same communicators, and these have been numbered.
+// Returns "", or why this rank has left messages, to follow their number.
 std::string settle_messages(bool all_received);
 
 // Gives back what settle_messages() has received, and sends again what the others give back. Collective over all ranks,
