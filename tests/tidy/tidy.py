@@ -7,12 +7,15 @@
 4. Only crds/names.h spells out names that cross a process boundary.
 5. base/json/fields.h reads untrusted JSON, because it never throws on a wrong type.
 6. A library behind a seam is included only there.
+7. No line of Markdown, class or folder exceeds its limit (limits.py).
 
 Prints one line per violation; exits with 1 if there is any.
 """
 import pathlib
 import re
 import sys
+
+import limits
 
 # Module: the modules it may include besides itself. A file belongs to the module with the longest matching name.
 EDGES = {
@@ -207,6 +210,8 @@ def violations(tree):
             yield from check_reads(path, text)
     if (tree / "tests/tidy/tidy.py").exists():  # the whole tree, not a test's sample
         yield from unused_permissions(used)
+    if (tree / "tests/tidy/limits.py").exists():
+        yield from limits.check(tree, {m.split("/")[0] for m in EDGES})
 
 
 def main():

@@ -5,6 +5,8 @@ import subprocess
 import sys
 import tempfile
 
+import limits
+
 TIDY = pathlib.Path(__file__).with_name("tidy.py")
 
 CASES = [  # files, expected text in the output; None: no violation
@@ -41,8 +43,49 @@ CASES = [  # files, expected text in the output; None: no violation
 ]
 
 
-def main():
+LIMITS = [  # sizes, the list, expected text; "": no violation. The limit is 10
+    ({"a": 10}, {}, ""),
+    ({"a": 11}, {}, "a: it has 11 units, the limit is 10"),
+    ({"a": 20}, {"a": 20}, ""),
+    ({"a": 21}, {"a": 20}, "a: it has 21 units, the limit is 20"),
+    ({"a": 19}, {"a": 20}, ""),
+    ({"a": 17}, {"a": 20}, "LIST lists a with 20 units, and it has 17: lower it"),
+    ({"a": 10}, {"a": 20}, "LIST lists a with 20 units, and it has 10: remove it"),
+    ({}, {"a": 20}, "LIST lists a, which is gone"),
+]
+HEADER = """class A : public B {
+ public:
+  void f();
+  int g() const { return a_ = 1; }
+
+ private:
+  struct Inner {
+    int inner_;
+  };
+  int a_ = 0;  // why
+  std::map<int, C> b_;
+  net::Loop& c_;
+  std::unique_ptr<D> d_{};
+};
+"""
+
+
+def limits_fail():
+    """How many cases of limits.py fail."""
     failures = 0
+    for sizes, listed, expected in LIMITS:
+        found = list(limits.exceeded("it", "units", sizes, 10, listed, "LIST"))
+        if (found != [] if not expected else len(found) != 1 or expected not in found[0]):
+            failures += 1
+            print(f"FAILED: {sizes} with {listed}\n  expected: {expected or 'no violation'}\n  found: {found}")
+    if limits.members_of(HEADER) != {"A": 4, "Inner": 1}:
+        failures += 1
+        print(f"FAILED: members of the header: {limits.members_of(HEADER)}")
+    return failures
+
+
+def main():
+    failures = limits_fail()
     for files, expected in CASES:
         with tempfile.TemporaryDirectory() as tree:
             for name, text in files.items():
@@ -54,7 +97,8 @@ def main():
         if not good:
             failures += 1
             print(f"FAILED: {files}\n  expected: {expected or 'no violation'}\n  output: {run.stdout}{run.stderr}")
-    print(f"{len(CASES) - failures} of {len(CASES)} cases")
+    cases = len(CASES) + len(LIMITS) + 1
+    print(f"{cases - failures} of {cases} cases")
     return 1 if failures else 0
 
 

@@ -1,0 +1,80 @@
+"""What grows unnoticed, and how large it may become: lines of Markdown, members of a class, files of a folder.
+
+Each limit has a list of what exceeded it when it was introduced, with its size then. The lists only shrink: an entry that is within the
+limit, or that could be lower by more than a tenth, is a violation until it is corrected.
+"""
+import collections
+import pathlib
+import re
+import subprocess
+
+COLUMNS = 140  # of a line of Markdown; most of those listed are rows of a table
+WIDE = {
+    "CONTRIBUTING.md": 243, "README.md": 153, "apps/README.md": 234, "docs/api-load.md": 191, "docs/benchmarks.md": 591,
+    "docs/conformance.md": 234, "docs/decisions.md": 150, "docs/exchange.md": 182, "docs/gain.md": 181, "docs/glossary.md": 251,
+    "docs/reproduction.md": 317, "docs/what-moves.md": 917, "docs/worth.md": 158, "images/README.md": 206, "operator/README.md": 143,
+    "operator/cli/README.md": 143, "operator/controller/README.md": 161, "operator/convert/README.md": 169,
+    "operator/decide/README.md": 425, "operator/exchange/README.md": 181, "operator/local/README.md": 154,
+    "operator/local/cli/README.md": 162, "operator/migrate/README.md": 171, "operator/observe/README.md": 198,
+    "operator/reconcile/README.md": 272, "operator/record/README.md": 152, "sidecar/agent/README.md": 194,
+    "sidecar/init/README.md": 225, "sidecar/shim/README.md": 338, "sidecar/transfer/README.md": 148, "sim/reproduce/README.md": 142,
+    "sim/reproduce/published/README.md": 227, "tests/README.md": 159, "tests/bench/README.md": 416, "tests/cluster/README.md": 146,
+}
+
+MEMBERS = 12  # of a class of the product: those whose names end with an underscore
+LARGE = {
+    "TlsConnection": 15, "EvictionWebhook": 13, "Reflector": 14, "PodWorker": 17, "ExchangeReservations": 15, "Rescheduler": 21,
+    "Sidecars": 15, "Shell": 18, "AllGather": 14, "Measure": 23, "Sidecar": 24, "Supervisor": 44,
+}
+
+FILES = 40  # of a folder of the product
+CROWDED = {
+    "operator/decide": 64, "operator/reconcile/kernel": 64, "operator/reconcile/shell/job": 56, "sidecar/shim": 126,
+}
+
+CLASS = re.compile(r"^\s*(?:class|struct)\s+(?:alignas\(\w+\)\s+)?(\w+)[^;]*\{\s*$")
+MEMBER = re.compile(r"^\s+[^()=]*[\w>\]&*?]\s+[&*]*\w+_(\s*=.*|\{.*|\[.*)?;\s*$")
+
+
+def members_of(text):
+    """The number of members of each class of a header."""
+    depth, opened, found = 0, [], collections.Counter()
+    for line in text.splitlines():
+        code = line.split("//")[0]
+        if match := CLASS.match(code):
+            opened.append((match[1], depth))
+        if opened and depth == opened[-1][1] + 1 and MEMBER.match(code):
+            found[opened[-1][0]] += 1
+        depth += code.count("{") - code.count("}")
+        while opened and depth <= opened[-1][1]:
+            opened.pop()
+    return found
+
+
+def exceeded(what, unit, sizes, limit, listed, name):
+    """One line per violation. sizes: of everything of the kind, by name."""
+    for item, size in sorted(sizes.items()):
+        allowed = listed.get(item, limit)
+        if size > allowed:
+            yield f"{item}: {what} has {size} {unit}, the limit is {allowed} (tests/tidy/limits.py)"
+        elif item in listed and (size <= limit or size < allowed * 0.9):
+            yield f"tests/tidy/limits.py: {name} lists {item} with {listed[item]} {unit}, and it has {size}: " + (
+                "remove it" if size <= limit else "lower it")
+    for item in sorted(set(listed) - set(sizes)):
+        yield f"tests/tidy/limits.py: {name} lists {item}, which is gone: remove it"
+
+
+def check(tree, tops):
+    """The violations of the tree; tops: the product's folders."""
+    tree = pathlib.Path(tree)
+    names = subprocess.run(["git", "-c", "safe.directory=*", "ls-files"], cwd=tree, capture_output=True, text=True, check=True).stdout.splitlines()
+    widths = {n: max(map(len, (tree / n).read_text().splitlines()), default=0) for n in names if n.endswith(".md") and (tree / n).is_file()}
+    yield from exceeded("a line", "columns", widths, COLUMNS, WIDE, "WIDE")
+    product = [n for n in names if n.split("/")[0] in tops and "/" in n and (tree / n).exists()]
+    members = collections.Counter()
+    for name in product:
+        if name.endswith(".h"):
+            members |= members_of((tree / name).read_text())
+    yield from exceeded("the class", "members", members, MEMBERS, LARGE, "LARGE")
+    files = collections.Counter(str(pathlib.PurePath(n).parent) for n in product)
+    yield from exceeded("the folder", "files", files, FILES, CROWDED, "CROWDED")
