@@ -106,6 +106,6 @@ in_debian() {
   podman run --rm -i "${terminal[@]}" --privileged --pid host --network host --ipc host --cgroupns host \
     -v "$tree:$tree" -v /tmp:/tmp -w "$tree" \
     -e CCACHE_DIR="$tree/build/ccache" -e CCACHE_MAXSIZE=3G -e CCACHE_SLOPPINESS=pch_defines,time_macros -e BSP_HOST_PID=$$ -e CONTAINERS_CONF -e TERM \
-    -e PODMAN_IGNORE_CGROUPSV1_WARNING -e UPDATE_GOLDEN -e BSP_LOG -e BSP_KUBERNETES_BUILD -e BSP_KUBERNETES_UNTIL -e BSP_FAULTS_PART \
+    -e PODMAN_IGNORE_CGROUPSV1_WARNING -e UPDATE_GOLDEN -e BSP_LOG -e BSP_SOAK_SECONDS -e BSP_SOAK_SEED -e BSP_KUBERNETES_BUILD -e BSP_FAULTS_PART \
     --rootfs "$(dev_root)" "$@"
 }

@@ -1,29 +1,56 @@
 #!/bin/bash
-# Runs every test in one ctest run. These need more builds, so they are optional:
+# Runs every test in one ctest run; of the test cluster only the smoke test, if Kubernetes is compiled. These need more, so they are optional:
 #   --sanitizers   the unit tests of the asan and tsan builds, each build as one test (tests/CMakeLists.txt)
 #   --fuzz         a minute of libFuzzer for each parser in tests/fuzz
-#   --kubernetes   the tests of label kubernetes: compiles the test cluster if it isn't, beside the C++ programs
-# BSP_KUBERNETES_UNTIL, in seconds since 1970, limits the time for the last (tests/e2e/today.py).
+#   --tidy         clang-format of all sources, and clang-tidy of those that changed lately (tests/tidy/changed.sh)
+#   --kubernetes   all tests of the test cluster: compiles it if it isn't, beside the C++ programs
+#   --soak         the long runs (tests/README.md) for BSP_SOAK_SECONDS each, a quarter of an hour by default
+# Others run no such set:
+#   --quick        unit and golden tests only; needs neither root nor Podman, but Debian 13 with images/dev.packages
+#   --slowest [N]  lists the slowest tests of the last run
 set -euo pipefail
-. images/commands.sh
-
-# excluded labels
-sanitizers=sanitizer
-fuzz=libfuzzer
-compiling=
 log=build/kubernetes.log
+times=build/tests.xml  # of the last run
 
-# Other tests, which run before those of the cluster, take this many seconds; Kubernetes has to be compiled before they start.
-others_take=1800
-
-# Exits as build.sh does, or with 124 if there was no time.
-compile_kubernetes() {
-  local limit=infinity
-  [ -z "${BSP_KUBERNETES_UNTIL:-}" ] || limit=$((BSP_KUBERNETES_UNTIL - others_take - $(date +%s)))
-  [ "$limit" = infinity ] || [ "$limit" -gt 0 ] || return 124
-  exec timeout "$limit" nice tests/cluster/build.sh
+slowest() {
+  [ -e "$times" ] || { echo "dev: no test has run yet" >&2; exit 1; }
+  python3 - "$times" "${1:-20}" <<'PYTHON'
+import sys
+import xml.etree.ElementTree as tree
+cases = [(float(case.get("time", 0)), case.get("name")) for case in tree.parse(sys.argv[1]).iter("testcase")]
+print(f"{sum(seconds for seconds, _ in cases):8.1f} s  all {len(cases)} tests")
+for seconds, name in sorted(cases, reverse=True)[:int(sys.argv[2])]:
+    print(f"{seconds:8.1f} s  {name}")
+PYTHON
 }
 
+# Everything in this Debian 13 itself, as whoever calls it.
+quick() {
+  local preset=debug
+  mkdir -p build
+  export CCACHE_SLOPPINESS=pch_defines,time_macros
+  [ "build/$preset/build.ninja" -nt CMakePresets.json ] || cmake --preset "$preset" >"build/$preset.configure.log" 2>&1 || { cat "build/$preset.configure.log" >&2; exit 1; }
+  cmake --build "build/$preset" --target quick_tests
+  exec ctest --test-dir "build/$preset" -j "$(nproc)" --output-on-failure --no-tests=error -L '^(unit|golden)$' -LE '^machine$' "$@"
+}
+
+case ${1:-} in
+  --slowest) slowest "${@:2}"; exit ;;
+  --quick) quick "${@:2}" ;;
+esac
+
+. images/commands.sh
+
+# labels that this run leaves out
+left_out=(sanitizer libfuzzer suite soak)
+with() {
+  local label remaining=()
+  for label in "${left_out[@]}"; do [ "$label" = "$1" ] || remaining+=("$label"); done
+  left_out=("${remaining[@]}")
+}
+includes() { [[ " ${left_out[*]} " != *" $1 "* ]]; }
+
+compiling=
 wait_for_kubernetes() {
   local status=0
   say "Compiling Kubernetes; $log shows how far it is"
@@ -33,18 +60,21 @@ wait_for_kubernetes() {
   case $status in
     0) ;;
     3) say "Leaving out the tests of label kubernetes: $(tail -n 1 "$log")" ;;
-    124) say "Leaving out the tests of label kubernetes: it wasn't compiled in the time that the other tests leave" ;;
     *) say "Kubernetes could not be compiled, see $log; the test kubernetes.up fails" ;;
   esac
 }
 
+tidy=
 while :; do
   case ${1:-} in
-    --sanitizers) sanitizers= ;;
-    --fuzz) fuzz= ;;
+    --sanitizers) with sanitizer ;;
+    --fuzz) with libfuzzer ;;
+    --tidy) tidy=yes ;;
+    --soak) with soak ;;
     --kubernetes)
+      with suite
       mkdir -p build
-      compile_kubernetes >"$log" 2>&1 &
+      nice tests/cluster/build.sh >"$log" 2>&1 &
       compiling=$!
       trap '[ -z "$compiling" ] || kill "$compiling" 2>/dev/null || true' EXIT
       ;;
@@ -53,12 +83,13 @@ while :; do
   shift
 done
 
+[ -z "$tidy" ] || tests/tidy/changed.sh
 images debug
-if [ -z "$sanitizers" ]; then
+if includes sanitizer; then
   build asan
   build tsan
 fi
-if [ -z "$fuzz" ]; then
+if includes libfuzzer; then
   ensure_tools
   build fuzz
 fi
@@ -66,7 +97,8 @@ fi
 if [ "${BSP_KUBERNETES_BUILD:-0}" = 0 ] && [ -e build/cluster/bin/kube-apiserver ]; then
   operator_image
 else
-  [ -n "${BSP_KUBERNETES_BUILD:-}" ] || say "Skipping the tests of label kubernetes: Kubernetes isn't compiled (--kubernetes does that once, and needs Go 1.26)"
+  [ -n "${BSP_KUBERNETES_BUILD:-}" ] || say "Leaving out the real cluster: Kubernetes isn't compiled (./dev test --kubernetes does that once, and needs Go 1.26)"
 fi
-say "Running every test"
-in_debian ctest --test-dir build/debug -j 2 --output-on-failure --no-tests=error -LE "^($sanitizers|$fuzz)\$" "$@"
+say "Running the tests"
+in_debian ctest --test-dir build/debug -j 2 --output-on-failure --no-tests=error --output-junit "$tree/$times" \
+  -LE "^($(IFS='|'; echo "${left_out[*]}"))\$" "$@"

@@ -22,7 +22,6 @@ import urllib.parse
 from local_job import (ON_HOST, TOLD, TREE, field_of, lattice_boltzmann, on_host, sequential_field, sized_lattice_boltzmann,  # noqa: F401 (for the tests)
                        until_told, wait_for)
 from places import with_places
-from today import no_time_left
 
 STATE = TREE / "build/cluster"
 KUBECTL = str(TREE / "build/bin/kubectl")
@@ -45,12 +44,6 @@ def skip(why):
     sys.exit(SKIPPED)
 
 
-def need_time():
-    """Skips the test if it would start too late."""
-    if why := no_time_left():
-        skip(why)
-
-
 def need_programs():
     """Skips the test if Kubernetes isn't compiled."""
     lacking = [name for name in ("etcd", "kube-apiserver", "kubelet", "containerd", "bridge", "coredns", "kubectl", "helm")
@@ -60,8 +53,7 @@ def need_programs():
 
 
 def need_cluster():
-    """Skips the test if there is no cluster with the operator, or no time."""
-    need_time()
+    """Skips the test if there is no cluster with the operator."""
     need_programs()
     if not pathlib.Path(KUBECONFIG).exists():
         skip("the cluster is not up; ./dev cluster up starts it")

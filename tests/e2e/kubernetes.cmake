@@ -1,6 +1,7 @@
 # Complete jobs in the test cluster (tests/cluster). Skipped if Kubernetes isn't compiled: ./dev cluster up and ./dev test --kubernetes do that
 # and need Go; no other test needs it. The cluster is started and the chart installed once for all these tests, and removed afterwards.
-# They run after every other test (tests/cluster/CMakeLists.txt), in the order in which they are registered.
+# They run after every other test (tests/cluster/CMakeLists.txt), in the order in which they are registered. Where Kubernetes is compiled,
+# every run has the smoke test; the suites (label suite) run with --kubernetes.
 set(cost 100)
 function(kubernetes_test name timeout)
   add_test(NAME kubernetes.${name} COMMAND python3 -B ${ARGN} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
@@ -13,13 +14,13 @@ foreach(step up install uninstall down)
   kubernetes_test(${step} 900 ${here}/kubernetes_setup.py ${step})
 endforeach()
 add_test(NAME cluster.today COMMAND python3 -B ${here}/today_test.py ${CMAKE_BINARY_DIR})
-set_tests_properties(cluster.today PROPERTIES LABELS unit)
+set_tests_properties(cluster.today PROPERTIES LABELS "unit;machine")
 set_tests_properties(kubernetes.up PROPERTIES FIXTURES_SETUP kubernetes_cluster)
 set_tests_properties(kubernetes.down PROPERTIES FIXTURES_CLEANUP kubernetes_cluster)
 set_tests_properties(kubernetes.install PROPERTIES FIXTURES_REQUIRED kubernetes_cluster FIXTURES_SETUP kubernetes_operator)
 set_tests_properties(kubernetes.uninstall PROPERTIES FIXTURES_REQUIRED kubernetes_cluster FIXTURES_CLEANUP kubernetes_operator)
-# name, timeout in seconds, script and its argument. A run may have no time for all of them (BSP_KUBERNETES_UNTIL), so each day begins with
-# another one and all have their turn. So have the cases of the fault matrix (today.py).
+kubernetes_test(smoke 600 ${here}/kubernetes_smoke_test.py)
+# name, timeout in seconds, script and its argument.
 set(suites
     "manifests 600 manifests"
     "run.Runs 900 run Runs" "run.ByHand 900 run ByHand" "run.Life 900 run Life" "run.Failures 900 run Failures"
@@ -29,14 +30,13 @@ set(suites
     "admin.Screen 600 admin Screen" "admin.Metrics 600 admin Metrics"
     "eviction 600 eviction" "kueue 600 kueue" "gang 600 gang" "readme 900 readme" "plugin 600 plugin"
     "faults 1500 faults")
-string(TIMESTAMP day "1%j" UTC)  # of the year, without a leading 0
-list(LENGTH suites count)
-math(EXPR first "(${day} * 7) % ${count}")
-list(SUBLIST suites 0 ${first} last)
-list(SUBLIST suites ${first} -1 suites)
-foreach(suite ${suites} ${last})
+foreach(suite ${suites})
   separate_arguments(words UNIX_COMMAND ${suite})
   list(POP_FRONT words name timeout script)
+  list(APPEND names ${name})
   kubernetes_test(${name} ${timeout} ${here}/kubernetes_${script}_test.py ${words})
+  set_tests_properties(kubernetes.${name} PROPERTIES LABELS "kubernetes;suite")
+endforeach()
+foreach(name smoke ${names})
   set_tests_properties(kubernetes.${name} PROPERTIES FIXTURES_REQUIRED "kubernetes_cluster;kubernetes_operator")
 endforeach()

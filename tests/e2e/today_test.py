@@ -1,19 +1,14 @@
 #!/usr/bin/env python3
-"""today.py: the parts of the fault matrix, and what starts too late; tests/cluster/CMakeLists.txt: the order of a whole run."""
-import contextlib
+"""today.py: the parts of the fault matrix; tests/cluster/CMakeLists.txt: the order of a whole run."""
 import datetime
-import io
 import json
-import os
 import subprocess
 import sys
 import unittest
-from unittest import mock
 
-import cluster_job
 from kubernetes_faults_test import CASES, FAULTS
 from local_job import PHASES
-from today import PARTS, no_time_left, number_of_today, part_of
+from today import PARTS, number_of_today, part_of
 
 
 class Parts(unittest.TestCase):
@@ -41,24 +36,6 @@ class Parts(unittest.TestCase):
                 number_of_today({"BSP_FAULTS_PART": wrong})
 
 
-class Time(unittest.TestCase):
-    def test_no_limit_leaves_all_time(self):
-        self.assertEqual(no_time_left({}, 1e12), "")
-        self.assertEqual(no_time_left({"BSP_KUBERNETES_UNTIL": ""}, 1e12), "")
-
-    def test_the_limit(self):
-        until = {"BSP_KUBERNETES_UNTIL": "1700000000"}
-        self.assertEqual(no_time_left(until, 1699999999), "")
-        self.assertIn("after 22:13 UTC no test of the cluster starts", no_time_left(until, 1700000000))
-
-    def test_a_late_test_is_skipped_before_it_looks_for_a_cluster(self):
-        with mock.patch.dict(os.environ, {"BSP_KUBERNETES_UNTIL": "1"}), contextlib.redirect_stdout(io.StringIO()) as said, \
-             self.assertRaises(SystemExit) as end:
-            cluster_job.need_cluster()
-        self.assertEqual(end.exception.code, cluster_job.SKIPPED)
-        self.assertIn("skipped: no time is left", said.getvalue())
-
-
 class Order(unittest.TestCase):
     build = sys.argv[1] if len(sys.argv) > 1 else ""
 
@@ -71,10 +48,9 @@ class Order(unittest.TestCase):
         costs = {name: float(properties["COST"]) for name, properties in tests.items() if name not in others}
         in_order = sorted(costs, key=lambda name: -costs[name])
         self.assertEqual(len(set(costs.values())), len(costs), "each has a place of its own")
-        self.assertEqual([name.removeprefix("kubernetes.") for name in in_order[:4]], ["up", "install", "uninstall", "down"])
-        suites = in_order[4:]  # a day begins with any of them; the next ones follow it
-        after_faults = suites[(suites.index("kubernetes.faults") + 1) % len(suites)]
-        self.assertEqual(after_faults, "kubernetes.manifests")
+        self.assertEqual([name.removeprefix("kubernetes.") for name in in_order[:5]], ["up", "install", "uninstall", "down", "smoke"])
+        smoke = {name for name, properties in tests.items() if name not in others and "suite" not in properties["LABELS"]}
+        self.assertEqual(smoke, set(in_order[:5]), "what runs without --kubernetes")
 
 
 if __name__ == "__main__":

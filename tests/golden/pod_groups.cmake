@@ -3,4 +3,4 @@ bsp_test(pod_groups_golden_test SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/pod_groups/p
          DEPS bsp_reconcile_kernel LABELS golden)
 add_test(NAME pod_groups.decode COMMAND ${PROJECT_SOURCE_DIR}/tests/on_host.sh
                                         ${CMAKE_CURRENT_SOURCE_DIR}/pod_groups/decode.sh)
-set_tests_properties(pod_groups.decode PROPERTIES LABELS golden TIMEOUT 900 SKIP_RETURN_CODE 77)
+set_tests_properties(pod_groups.decode PROPERTIES LABELS "golden;machine" TIMEOUT 900 SKIP_RETURN_CODE 77)

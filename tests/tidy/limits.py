@@ -4,9 +4,9 @@ Each limit has a list of what exceeded it when it was introduced, with its size 
 limit, or that could be lower by more than a tenth, is a violation until it is corrected.
 """
 import collections
+import os
 import pathlib
 import re
-import subprocess
 
 COLUMNS = 140  # of a line of Markdown; most of those listed are rows of a table
 WIDE = {
@@ -64,13 +64,20 @@ def exceeded(what, unit, sizes, limit, listed, name):
         yield f"tests/tidy/limits.py: {name} lists {item}, which is gone: remove it"
 
 
+def files_of(tree):
+    """The names of the tree's files, without what is built."""
+    for folder, folders, files in os.walk(tree):
+        folders[:] = [f for f in folders if f != ".git" and not (f == "build" and folder == str(tree))]
+        yield from ((pathlib.Path(folder) / file).relative_to(tree).as_posix() for file in files)
+
+
 def check(tree, tops):
     """The violations of the tree; tops: the product's folders."""
     tree = pathlib.Path(tree)
-    names = subprocess.run(["git", "-c", "safe.directory=*", "ls-files"], cwd=tree, capture_output=True, text=True, check=True).stdout.splitlines()
-    widths = {n: max(map(len, (tree / n).read_text().splitlines()), default=0) for n in names if n.endswith(".md") and (tree / n).is_file()}
+    names = sorted(files_of(tree))
+    widths = {n: max(map(len, (tree / n).read_text().splitlines()), default=0) for n in names if n.endswith(".md")}
     yield from exceeded("a line", "columns", widths, COLUMNS, WIDE, "WIDE")
-    product = [n for n in names if n.split("/")[0] in tops and "/" in n and (tree / n).exists()]
+    product = [n for n in names if n.split("/")[0] in tops and "/" in n]
     members = collections.Counter()
     for name in product:
         if name.endswith(".h"):
