@@ -2,7 +2,7 @@
 # Runs every test in one ctest run; of the test cluster only the smoke test, if Kubernetes is compiled. These need more, so they are optional:
 #   --sanitizers   the unit tests of the asan and tsan builds, each build as one test (tests/CMakeLists.txt)
 #   --fuzz         a minute of libFuzzer for each parser in tests/fuzz
-#   --tidy         clang-format of all sources, and clang-tidy of those that changed lately (tests/tidy/changed.sh)
+#   --format       checks the format of all sources first
 #   --kubernetes   all tests of the test cluster: compiles it if it isn't, beside the C++ programs
 #   --soak         the long runs (tests/README.md) for BSP_SOAK_SECONDS each, a quarter of an hour by default
 # Others run no such set:
@@ -64,12 +64,11 @@ wait_for_kubernetes() {
   esac
 }
 
-tidy=
 while :; do
   case ${1:-} in
     --sanitizers) with sanitizer ;;
     --fuzz) with libfuzzer ;;
-    --tidy) tidy=yes ;;
+    --format) tests/tidy/format.sh --check ;;
     --soak) with soak ;;
     --kubernetes)
       with suite
@@ -83,7 +82,6 @@ while :; do
   shift
 done
 
-[ -z "$tidy" ] || tests/tidy/changed.sh
 images debug
 if includes sanitizer; then
   build asan
