@@ -241,6 +241,8 @@ void open_epoch(const EpochDescriptor& descriptor) {
   world.real = comm_of_set("mpi://WORLD", "MPI_COMM_WORLD");
   self.real = comm_of_set("mpi://SELF", "MPI_COMM_SELF");
   wait_for_all_ranks();
+  must(real.Comm_dup(world.real, &private_world), "MPI_Comm_dup");
+  real.Comm_set_errhandler(private_world, pre.errors_return);
   fill_predefined_self(self.real);
   leftovers_after_open();
 
@@ -258,6 +260,7 @@ void close_epoch() {
   measure.end_epoch();
   end_romio();
   clear_predefined_self();
+  real.Comm_free(&private_world);
   real.Comm_free(&world.real);
   real.Comm_free(&self.real);
   // Open MPI 5.0 opens its `if` framework twice and closes it once. Without this call the next epoch would advertise

@@ -72,7 +72,7 @@ int close_for_good(File* file) {
 
 void close_files_left_open() {
   std::int64_t share = share_of_files();
-  if (real.Allreduce(MPI_IN_PLACE, &share, 1, pre.int64, pre.sum, world.real) != MPI_SUCCESS || share != 0) return;
+  if (real.Allreduce(MPI_IN_PLACE, &share, 1, pre.int64, pre.sum, private_world) != MPI_SUCCESS || share != 0) return;
   for (File* file : in_order(files)) close_for_good(file);
 }
 

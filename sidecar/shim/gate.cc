@@ -38,6 +38,7 @@
 #include "sidecar/shim/moved_cpu_time.h"
 #include "sidecar/shim/real.h"
 #include "sidecar/shim/recipes.h"
+#include "sidecar/shim/requests.h"
 #include "sidecar/shim/roomy_stack.h"
 #include "sidecar/shim/timer_descriptors.h"
 #include "sidecar/shim/undelivered.h"
@@ -178,15 +179,15 @@ Agreement verdict_on(const Tally& tally, const Blocker& own, const std::string& 
   return {.verdict = closes ? Verdict::kClose : Verdict::kPostpone};
 }
 
-// Decides with reductions on the communicator of the edge, because its ranks are in step there. If messages or requests
-// under way are all that keeps the epoch open, the ranks settle them and decide again. The last reduction counts the ranks
+// Decides with reductions, because the ranks are in step here. If messages or requests under way are all that keeps the epoch
+// open, the ranks settle them and decide again. The last reduction counts the ranks
 // whose files can't be saved. They aren't saved before: while something else postpones a gate, the program needn't wait for
 // its storage at each edge.
-Agreement agree(MPI_Comm comm, Blocker blocker, std::uint64_t gate) {
+Agreement agree(Blocker blocker, std::uint64_t gate) {
   const bool drop = bsp_gate_state_of(gate) == BSP_GATE_DROPPING;
   const auto sum = [&](std::vector<std::int64_t>& values) {
     return real.Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), pre.int64, pre.sum,
-                          to_real(comm)) == MPI_SUCCESS;
+                          private_world) == MPI_SUCCESS;
   };
   const bool settles = settling.is_wanted(bsp_gate_superstep(gate));
   Tally tally;
@@ -282,6 +283,7 @@ void close_and_reopen(bool settled) {
   restore_objects();
   reopen_windows();
   reopen_files();
+  restore_requests();
   if (settled) deliver_again();
   if (edge_choice) edge_choice->restart();
   report_open(open_start, cpu_from);
@@ -299,10 +301,10 @@ bool keep_others_out_of_mpi() {
   return inside.load() == 1;
 }
 
-void committed(MPI_Comm comm, std::uint64_t word) {
+void committed(std::uint64_t word) {
   const Blocker found = keep_others_out_of_mpi() ? blocker() : Blocker{.reason = "another thread inside MPI"};
   ignore_link_errors();
-  const Agreement agreed = agree(comm, found, word);
+  const Agreement agreed = agree(found, word);
   if (agreed.verdict != Verdict::kClose) {
     stop_ignoring_link_errors();
     if (agreed.settled) deliver_again();
@@ -367,7 +369,7 @@ void set_up_edges() {
 namespace {
 
 // Returns in the same epoch or in another one.
-void end_superstep(MPI_Comm comm) {
+void end_superstep() {
   ++superstep;
   if (state.multiple && !is_measured()) measure_this_thread();
   settle_receipt();
@@ -380,29 +382,29 @@ void end_superstep(MPI_Comm comm) {
   BSP_RING_STORE(state.ring->gate_reached_ns, realtime_ns());
   const std::uint64_t verdict = wait_while_armed(word);
   if (bsp_gate_state_of(verdict) >= BSP_GATE_COMMITTED && bsp_gate_superstep(verdict) <= superstep)
-    with_room([&] { committed(comm, verdict); });
+    with_room([&] { committed(verdict); });
   measure.skip();
 }
 
 }  // namespace
 
-void superstep_edge(MPI_Comm comm) {
-  if (++edge_calls_seen % stride == 0) end_superstep(comm);
+void superstep_edge() {
+  if (++edge_calls_seen % stride == 0) end_superstep();
 }
 
-bool choose_edge(EdgeCall call, MPI_Comm comm) {
+bool choose_edge(EdgeCall call) {
   if (!edge_choice->count(static_cast<std::size_t>(call) - 1)) return false;
   const std::uint64_t now = clock_ns(CLOCK_MONOTONIC);
   // The ranks' mean: a clock may have been set, a rank been stopped.
   std::int64_t elapsed = static_cast<std::int64_t>(now - std::exchange(choosing_from, now));
-  if (real.Allreduce(MPI_IN_PLACE, &elapsed, 1, pre.int64, pre.sum, to_real(comm)) != MPI_SUCCESS) return false;
+  if (real.Allreduce(MPI_IN_PLACE, &elapsed, 1, pre.int64, pre.sum, private_world) != MPI_SUCCESS) return false;
   if (!edge_choice->decide(1e-9 * static_cast<double>(elapsed) / state.size)) return false;
   edge_call = static_cast<EdgeCall>(edge_choice->edge().call + 1);
   stride = edge_choice->edge().stride;
   edge_calls_seen = 0;
   chosen_after = superstep + 1;
   report_edge();
-  end_superstep(comm);
+  end_superstep();
   return true;
 }
 

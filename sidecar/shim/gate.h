@@ -23,7 +23,7 @@ extern EdgeCall edge_call;                     // kNone outside epochs; kUndecid
 extern std::optional<EdgeChoice> edge_choice;  // with BSP_SUPERSTEP=Auto
 
 // Counts a collective of all ranks. When a decision is due and the ranks choose another edge, a superstep ends here: true.
-bool choose_edge(EdgeCall call, MPI_Comm comm);
+bool choose_edge(EdgeCall call);
 
 // Counts a completed blocking collective if it included all ranks, and returns whether it may have ended a superstep. With
 // MPI_THREAD_MULTIPLE only MPI_COMM_WORLD's collectives are edges: all ranks call them in the same order, while
@@ -35,15 +35,15 @@ inline bool note_collective(EdgeCall call, MPI_Comm comm) {
   if (c == nullptr || !c->whole) return false;
   std::uint64_t& count = state.ring->collectives[static_cast<std::size_t>(call) - 1];
   BSP_RING_STORE(count, count + 1);
-  if (edge_choice && choose_edge(call, comm)) return false;
+  if (edge_choice && choose_edge(call)) return false;
   return call == edge_call;
 }
 
 // Reads BSP_SUPERSTEP ("MPI_Allreduce:10", "Auto"; default MPI_Barrier:1); exits with a message if it is invalid.
 void set_up_edges();
 
-// The edge collective has completed on `comm`. Returns in the same epoch or in a later one.
-void superstep_edge(MPI_Comm comm);
+// The edge collective has completed. Returns in the same epoch or in a later one.
+void superstep_edge();
 
 // Writes what ends a superstep, and what MPI is, into the ring, which may belong to another pod than before.
 void report_edge();

@@ -362,7 +362,7 @@ def wrapper(procedure):
     if name in RECEIVED:
         after.append(received(procedure))
     if is_collective:
-        after.append(f"if (note_collective(EdgeCall::k{name}, comm)) superstep_edge(comm);")
+        after.append(f"if (note_collective(EdgeCall::k{name}, comm)) superstep_edge();")
 
     if parent(procedure):
         before.append(f"begin_collective({parent(procedure)});")

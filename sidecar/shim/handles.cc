@@ -28,6 +28,7 @@ Pool<File> files;
 Pool<Message> matched_messages;
 Comm world;
 Comm self;
+MPI_Comm private_world = nullptr;
 
 namespace {
 

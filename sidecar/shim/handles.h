@@ -262,6 +262,11 @@ extern Pool<Message> matched_messages;
 extern Comm world;
 extern Comm self;
 
+// All ranks, numbered as in MPI_COMM_WORLD, while an epoch is open. The program has no handle of it: whatever the ranks' shims say
+// to each other they say here, or on what is made from it. On a communicator of the program's, a pending receive might match
+// it: Open MPI makes a communicator of a group, and an intercommunicator, by messages with ordinary tags.
+extern MPI_Comm private_world;
+
 // Drops one reference; the last one frees the object.
 int release(Group* group);
 int release(Datatype* type);

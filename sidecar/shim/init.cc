@@ -104,8 +104,8 @@ void free_everything() {
   delete_attributes(pre.comm_self);  // MPI 4.1, 11.2.4: MPI still works in these callbacks
   close_files_left_open();
   ignore_link_errors();
-  real.Barrier(world.real);  // no rank leaves while others still receive messages from it
-  repeat_for_each_link([] { real.Barrier(world.real); });
+  real.Barrier(private_world);  // no rank leaves while others still receive messages from it
+  repeat_for_each_link([] { real.Barrier(private_world); });
   delete_attributes(pre.comm_world);
   save_objects();
 }

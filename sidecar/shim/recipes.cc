@@ -140,7 +140,6 @@ void restore_objects() {
   auto all_comms = comms.live();
   std::ranges::sort(all_comms, {}, &Comm::id);
   for (Comm* comm : all_comms) make_comm(*comm);
-  restore_requests();
   if (bsend_buffer.address != nullptr) real.Buffer_attach(bsend_buffer.address, bsend_buffer.size);
 }
 

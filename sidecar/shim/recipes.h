@@ -117,7 +117,7 @@ void agree_on_ids();
 
 // Before the session closes: saves every live object's recipe and frees the real object.
 void save_objects();
-// After the next session has opened: recreates every object.
+// After the next session has opened: recreates every object but windows, files and requests (restore_requests()).
 void restore_objects();
 // After MPI_Finalize: infos may be used at any time (MPI 4.1, 11.4.1).
 void restore_infos();

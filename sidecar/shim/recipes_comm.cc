@@ -11,8 +11,7 @@
 namespace bsp::shim {
 namespace {
 
-// Tag of the messages between the two leaders of an intercommunicator, on the world.
-constexpr int kLeadersTag = 32767;  // the highest that every MPI library supports
+constexpr int kLeadersTag = 0;  // of the messages between the two leaders of an intercommunicator
 
 std::size_t size_of(int n) { return n > 0 ? static_cast<std::size_t>(n) : 0; }
 
@@ -111,9 +110,9 @@ MPI_Comm comm_of_ranks(const std::vector<int>& world_ranks) {
   MPI_Group world_group = nullptr;
   MPI_Group group = nullptr;
   MPI_Comm made = nullptr;
-  real.Comm_group(world.real, &world_group);
+  real.Comm_group(private_world, &world_group);
   real.Group_incl(world_group, static_cast<int>(world_ranks.size()), world_ranks.data(), &group);
-  must(real.Comm_create_group(world.real, group, 0, &made), "recreating a communicator");
+  must(real.Comm_create_group(private_world, group, 0, &made), "recreating a communicator");
   real.Group_free(&group);
   real.Group_free(&world_group);
   return made;
@@ -227,7 +226,7 @@ void restore_comm_settings(Comm& comm) {
 void make_comm(Comm& comm) {
   if (comm.inter) {
     MPI_Comm local = comm_of_ranks(comm.recipe->local);
-    must(real.Intercomm_create(local, 0, world.real, comm.peers->world[0], kLeadersTag, &comm.real),
+    must(real.Intercomm_create(local, 0, private_world, comm.peers->world[0], kLeadersTag, &comm.real),
          "recreating an intercommunicator");
     real.Comm_free(&local);
   } else {

@@ -158,6 +158,7 @@ void release_recipe(std::unique_ptr<RequestRecipe> recipe, const Posted& posted)
 void forget_requests_on(const Comm* comm);
 
 void save_requests();
+// After everything else is open again.
 void restore_requests();
 
 // --- Partitioned requests (partitioned.cc) -------------------------------------------------------------

@@ -95,12 +95,12 @@ using Numbers = std::vector<std::int64_t>;  // one or more for each world rank
 Numbers all_to_all(const Numbers& out) {
   Numbers in(out.size());
   const int each = static_cast<int>(out.size()) / state.size;
-  must(real.Alltoall(out.data(), each, pre.int64, in.data(), each, pre.int64, world.real), "settling messages");
+  must(real.Alltoall(out.data(), each, pre.int64, in.data(), each, pre.int64, private_world), "settling messages");
   return in;
 }
 
 std::int64_t highest(std::int64_t of_rank) {
-  must(real.Allreduce(MPI_IN_PLACE, &of_rank, 1, pre.int64, pre.max, world.real), "settling messages");
+  must(real.Allreduce(MPI_IN_PLACE, &of_rank, 1, pre.int64, pre.max, private_world), "settling messages");
   return of_rank;
 }
 
@@ -268,7 +268,7 @@ ByRank exchange(const ByRank& to) {
       received.resize(received.size() + static_cast<std::size_t>(receives[i]));
     }
     must(real.Alltoallv(sent.data(), sends.data(), send_at.data(), pre.byte, received.data(), receives.data(),
-                        receive_at.data(), pre.byte, world.real),
+                        receive_at.data(), pre.byte, private_world),
          "giving messages back");
     for (std::size_t i = 0; i < ranks; ++i) {
       const auto begin = received.begin() + receive_at[i];
@@ -362,7 +362,7 @@ void deliver_again() {
   }
   for (Message* message : matched) match_again(*message);
   wait_for_arrival();
-  must(real.Barrier(world.real), "waiting for messages sent again");  // MPI sends only while it is called
+  must(real.Barrier(private_world), "waiting for messages sent again");  // MPI sends only while it is called
   taken.clear();
   matched.clear();
   synchronous.clear();

@@ -8,37 +8,13 @@
 #include <fstream>
 #include <map>
 
+#include "tests/mpi/shim/directory.h"
 #include "tests/mpi/shim/job.h"
 
 namespace bsp::test::open_files {
 namespace {
 
 namespace fs = std::filesystem;
-
-class Directory {
- public:
-  Directory() {
-    std::string name = (fs::temp_directory_path() / "bsp-shim-files-XXXXXX").string();
-    EXPECT_NE(::mkdtemp(name.data()), nullptr);
-    path_ = name;
-  }
-  ~Directory() { fs::remove_all(path_); }
-  Directory(const Directory&) = delete;
-  Directory& operator=(const Directory&) = delete;
-
-  [[nodiscard]] const fs::path& path() const { return path_; }
-  [[nodiscard]] std::map<std::string, std::string> contents() const {
-    std::map<std::string, std::string> all;
-    for (const auto& entry : fs::directory_iterator(path_)) {
-      std::ifstream file(entry.path(), std::ios::binary);
-      all[entry.path().filename()] = {std::istreambuf_iterator<char>(file), {}};
-    }
-    return all;
-  }
-
- private:
-  fs::path path_;
-};
 
 // Names of the files that aren't in both, or differ.
 std::vector<std::string> differences(const Directory& a, const Directory& b) {
