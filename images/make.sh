@@ -43,6 +43,8 @@ made() {
   podman image inspect -f '{{.Id}}' "${@:2}" 2>/dev/null || true
 }
 
+apps_base() { echo "localhost/bsp-apps-base:$(hash_of images/apps.packages)"; }
+
 # images PRESET [BUILD_PRESET]: builds the pods' images in Podman's store, if their content has changed.
 images() {
   local preset=${1:-release} content base
@@ -51,7 +53,7 @@ images() {
   content=$(sha256sum build/bundle.stamp images/apps.*)
   podman image exists localhost/bsp-runtime:dev && podman image exists localhost/bsp-apps:dev &&
     [ "$(cat build/images.stamp 2>/dev/null)" = "$(made "$content" localhost/bsp-runtime:dev localhost/bsp-apps:dev)" ] && return
-  base=localhost/bsp-apps-base:$(hash_of images/apps.packages)
+  base=$(apps_base)
   debian_image "$base" images/apps.packages 'useradd -m -u 1000 bsp
     cd /usr/lib/*-linux-gnu
     rm -rf libLLVM*.so* libamd_comgr.so* libamdhip64.so* libz3.so* ucx/*rocm* /usr/share/locale/*'
@@ -64,6 +66,14 @@ images() {
   made "$content" localhost/bsp-runtime:dev localhost/bsp-apps:dev >build/images.stamp
 }
 
+# operator_root NAME: lays out the operator's image in build/NAME.
+operator_root() {
+  rm -rf "build/$1"
+  cp -r build/bundle/host "build/$1"
+  rm -f "build/$1/bin/bsp-simulate"  # a link to a program that stays on the user's machine
+  in_debian patchelf --set-interpreter /lib/ld-linux-x86-64.so.2 --force-rpath --set-rpath /lib "build/$1/bin/bsp-operator" 2> >(grep -v "^warning: entry" >&2)
+}
+
 # Needed only by Kubernetes clusters. It is the same operator as on this machine, with its loader in another place.
 operator_image() {
   local content
@@ -71,12 +81,17 @@ operator_image() {
   podman image exists localhost/bsp-operator:dev &&
     [ "$(cat build/operator.stamp 2>/dev/null)" = "$(made "$content" localhost/bsp-operator:dev)" ] && return
   say "Building the image localhost/bsp-operator:dev"
-  rm -rf build/operator-image
-  cp -r build/bundle/host build/operator-image
-  rm -f build/operator-image/bin/bsp-simulate  # a link to a program that stays on the user's machine
-  in_debian patchelf --set-interpreter /lib/ld-linux-x86-64.so.2 --force-rpath --set-rpath /lib build/operator-image/bin/bsp-operator 2> >(grep -v "^warning: entry" >&2)
+  operator_root operator-image
   replacing localhost/bsp-operator:dev podman build -q --network none -f images/operator.Containerfile \
     -t localhost/bsp-operator:dev build/operator-image
   rm -rf build/operator-image
   made "$content" localhost/bsp-operator:dev >build/operator.stamp
+}
+
+# archive FILE DIRECTORY [TAR OPTION…] NAME…: a tar that depends on nothing but the content, compressed if FILE says so.
+archive() {
+  local file=$1 directory=$2
+  shift 2
+  tar -C "$directory" --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --format=gnu -cf - "$@" |
+    case $file in *gz) gzip -9n ;; *) cat ;; esac >"$file"
 }
