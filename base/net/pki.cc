@@ -119,18 +119,28 @@ Result<std::string> new_seed() {
 }
 
 // One block of HKDF-Expand (RFC 5869). The seed is uniformly random, so HKDF-Extract isn't needed.
-Result<PemPair> derive_ca(std::string_view seed, std::string_view common_name, Time not_before, Time not_after) {
+Result<std::string> derive_key(std::string_view seed, std::string_view purpose) {
   if (seed.size() != kSeedBytes)
     return fail(ErrorCode::kInvalid, std::format("the seed has {} bytes; it must have {}", seed.size(), kSeedBytes));
-  const std::string info = std::format("bsp-operator CA {}\x01", common_name);
-  unsigned char key[EVP_MAX_MD_SIZE];
+  const std::string info = std::format("bsp-operator {}\x01", purpose);
+  std::string key(EVP_MAX_MD_SIZE, '\0');
   unsigned size = 0;
   if (!HMAC(EVP_sha256(), seed.data(), static_cast<int>(seed.size()),
-            reinterpret_cast<const unsigned char*>(info.data()), info.size(), key, &size))
+            reinterpret_cast<const unsigned char*>(info.data()), info.size(),
+            reinterpret_cast<unsigned char*>(key.data()), &size))
     return openssl_failed("deriving a key");
-  auto derived = self_signed(Key(EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nullptr, key, size), EVP_PKEY_free),
-                             common_name, not_before, not_after);
-  OPENSSL_cleanse(key, sizeof key);
+  key.resize(size);
+  return key;
+}
+
+Result<PemPair> derive_ca(std::string_view seed, std::string_view common_name, Time not_before, Time not_after) {
+  BSP_TRY(std::string key, derive_key(seed, std::format("CA {}", common_name)));
+  auto derived =
+      self_signed(Key(EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nullptr,
+                                                   reinterpret_cast<const unsigned char*>(key.data()), key.size()),
+                      EVP_PKEY_free),
+                  common_name, not_before, not_after);
+  OPENSSL_cleanse(key.data(), key.size());
   return derived;
 }
 

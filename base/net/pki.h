@@ -37,6 +37,9 @@ Result<PemPair> derive_ca(std::string_view seed, std::string_view common_name, T
 inline constexpr std::size_t kSeedBytes = 32;
 Result<std::string> new_seed();
 
+// A key of 32 bytes for one purpose: from it neither the seed follows nor the key of another purpose.
+Result<std::string> derive_key(std::string_view seed, std::string_view purpose);
+
 // A new key, with a certificate signed by `ca`. It must not outlive the CA.
 Result<PemPair> issue_certificate(const PemPair& ca, const CertificateRequest& request);
 

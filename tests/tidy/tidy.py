@@ -70,6 +70,7 @@ EDGES = {
     "sidecar/ring": [],
     "sidecar/control": ["base/core"],
     "sidecar/transfer": ["base/core"],
+    "sidecar/storage": ["base/core", "crds"],
     "sidecar/shim": ["base/core", "crds", "sidecar/ring"],
     "sidecar/init": ["base/core", "crds", "sidecar/control", "sidecar/ring", "sidecar/transfer"],
     "sidecar/agent": ["base/core", "base/json", "base/net", "crds", "sidecar/agent/collect", "sidecar/agent/pmix",

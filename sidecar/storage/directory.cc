@@ -1,0 +1,160 @@
+#include "sidecar/storage/directory.h"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+#include <format>
+#include <optional>
+
+#include "base/core/fault.h"
+
+namespace bsp::storage {
+namespace {
+
+constexpr std::string_view kSet = "set-";
+
+// A uid becomes a directory's name.
+bool is_name(std::string_view text) {
+  return !text.empty() && text.size() <= 128 && text.front() != '.' &&
+         text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") ==
+             std::string_view::npos;
+}
+
+std::string set_name(std::uint64_t set) { return std::format("{}{}", kSet, set); }
+std::string file_name(const ImageName& name) { return std::format("rank-{}", name.rank); }
+
+std::optional<std::uint64_t> set_of(std::string_view directory) {
+  if (!directory.starts_with(kSet)) return std::nullopt;
+  directory.remove_prefix(kSet.size());
+  std::uint64_t set = 0;
+  const auto [end, error] = std::from_chars(directory.data(), directory.data() + directory.size(), set);
+  // set-007 is none of ours.
+  if (error != std::errc() || end != directory.data() + directory.size() || std::to_string(set) != directory)
+    return std::nullopt;
+  return set;
+}
+
+std::unexpected<Error> unusable(const std::string& path, int error) {
+  auto failed = fail_errno("the checkpoint storage " + path, error);
+  if (error == EACCES || error == EPERM || error == EROFS)
+    failed.error().message += std::format(
+        "; the sidecar runs as user {}: make the volume writable for it, for example by "
+        "spec.template.spec.securityContext.fsGroup",
+        ::getuid());
+  if (error == ENOSPC || error == EDQUOT) failed.error().message += "; enlarge it, or lower spec.checkpoint.keep";
+  return failed;
+}
+
+Result<Fd> open_directory(int at, const std::string& name, const std::string& path, bool create) {
+  if (create && ::mkdirat(at, name.c_str(), 0700) != 0 && errno != EEXIST) return unusable(path, errno);
+  Fd fd(::openat(at, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd && errno == ENOENT) return fail(ErrorCode::kNotFound, "there is no " + path);
+  if (!fd) return unusable(path, errno);
+  return fd;
+}
+
+Result<Fd> directory_of(const std::string& root, const ImageName& name, bool create) {
+  if (!is_name(name.job_uid)) return fail(ErrorCode::kInvalid, "the job's uid is unusable as a directory's name");
+  Fd top(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!top) return unusable(root, errno);
+  const std::string of_job = root + "/" + name.job_uid;
+  BSP_TRY(const Fd job, open_directory(top.get(), name.job_uid, of_job, create));
+  return open_directory(job.get(), set_name(name.set), of_job + "/" + set_name(name.set), create);
+}
+
+// Some file systems can't refuse to replace a name, others have no hard links.
+Result<void> name_without_replacing(int directory, const std::string& from, const std::string& to) {
+  const auto taken = [&] { return fail(ErrorCode::kConflict, to + " is stored already"); };
+  if (::renameat2(directory, from.c_str(), directory, to.c_str(), RENAME_NOREPLACE) == 0) return {};
+  if (errno == EEXIST) return taken();
+  if (errno != EINVAL && errno != ENOSYS) return fail_errno("naming " + to);
+  if (::linkat(directory, from.c_str(), directory, to.c_str(), 0) == 0) {
+    ::unlinkat(directory, from.c_str(), 0);
+    return {};
+  }
+  if (errno == EEXIST) return taken();
+  return fail_errno("naming " + to);
+}
+
+}  // namespace
+
+NewImage::~NewImage() {
+  if (file_) ::unlinkat(directory_.get(), temporary_.c_str(), 0);
+}
+
+Result<void> NewImage::write(std::span<const std::byte> bytes) {
+  fault_point("storage.write");
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(file_.get(), bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return unusable("", errno);
+    bytes = bytes.subspan(static_cast<std::size_t>(n));
+  }
+  return {};
+}
+
+Result<void> NewImage::publish() {
+  if (::fsync(file_.get()) != 0) return unusable("", errno);
+  fault_point("storage.written");
+  BSP_CHECK_OK(name_without_replacing(directory_.get(), temporary_, name_));
+  file_.reset();
+  // The name too must survive the node.
+  if (::fsync(directory_.get()) != 0 && errno != EINVAL) return unusable("", errno);
+  return {};
+}
+
+Result<NewImage> Directory::create(const ImageName& name) const {
+  BSP_TRY(Fd directory, directory_of(root_, name, true));
+  std::uint64_t random = 0;
+  if (::getrandom(&random, sizeof random, 0) != sizeof random) return fail_errno("getting a random number");
+  std::string temporary = std::format(".{}.{:016x}", file_name(name), random);
+  Fd file(::openat(directory.get(), temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!file) return unusable(root_ + "/" + name.job_uid, errno);
+  return NewImage(std::move(directory), std::move(file), std::move(temporary), file_name(name));
+}
+
+Result<Fd> Directory::open(const ImageName& name) const {
+  BSP_TRY(const Fd directory, directory_of(root_, name, false));
+  const std::string file = file_name(name);
+  // Not blocking, should somebody have put a pipe there.
+  Fd fd(::openat(directory.get(), file.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  const std::string path = std::format("{}/{}/{}/{}", root_, name.job_uid, set_name(name.set), file);
+  if (!fd && errno == ENOENT) return fail(ErrorCode::kNotFound, "there is no " + path);
+  if (!fd && errno == ELOOP) return fail(ErrorCode::kRefused, path + " is a link");
+  if (!fd) return unusable(path, errno);
+  struct stat status{};
+  if (::fstat(fd.get(), &status) != 0) return unusable(path, errno);
+  if (!S_ISREG(status.st_mode)) return fail(ErrorCode::kRefused, path + " is not a file");
+  return fd;
+}
+
+Result<std::vector<std::uint64_t>> Directory::remove_sets(const std::string& job_uid, std::uint64_t below,
+                                                          const std::vector<std::uint64_t>& keep) const {
+  if (!is_name(job_uid)) return fail(ErrorCode::kInvalid, "the job's uid is unusable as a directory's name");
+  const std::string path = root_ + "/" + job_uid;
+  std::error_code error;
+  std::filesystem::directory_iterator entries(path, error);
+  if (error == std::errc::no_such_file_or_directory) return std::vector<std::uint64_t>{};
+  if (error) return unusable(path, error.value());
+  std::vector<std::uint64_t> removed;
+  for (; entries != std::filesystem::directory_iterator(); entries.increment(error)) {
+    const auto set = set_of(entries->path().filename().string());
+    if (!set || *set >= below || std::ranges::contains(keep, *set)) continue;
+    // It doesn't follow links.
+    std::error_code failed;
+    std::filesystem::remove_all(entries->path(), failed);
+    if (!failed) removed.push_back(*set);
+    if (error) break;
+  }
+  std::ranges::sort(removed);
+  return removed;
+}
+
+}  // namespace bsp::storage
