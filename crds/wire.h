@@ -140,7 +140,7 @@ constexpr void fields_of(Of<EpochPlan>, auto&& v) {
 enum class RankPhase {
   kWaiting,   // no program yet: a target, or bsp-init hasn't connected
   kStarting,  // the program runs, MPI_Init not reached
-  kOpening,   // in the opening of an epoch
+  kOpening,   // in the opening of an epoch; or sent SIGCONT for one, while `epoch` is still an earlier one
   kRunning,
   kAtGate,  // at an edge, waits for the verdict on an armed gate
   kClosing,
@@ -221,7 +221,7 @@ struct RankStatus {
   std::string pod;
   RankPhase phase = RankPhase::kWaiting;
   bool init_connected = false;       // bsp-init is connected
-  std::uint64_t epoch = 0;           // open, or last open
+  std::uint64_t epoch = 0;           // that the program says it has entered last; of a copy that hasn't yet: 0
   std::uint64_t prepared_epoch = 0;  // highest epoch prepared
   std::uint64_t admitted_epoch = 0;  // highest epoch that the program was let into, whether it has come there yet or
                                      // not; no lower one can be opened any more. Absent: no limit

@@ -34,6 +34,12 @@ std::string activity_of(const wire::Member& member, const PodView& pod) {
   return std::format("rank {} ({}) is {}", member.rank, member.pod,
                      pod.answers() ? wire::to_string(pod.status->phase) : "not heard");
 }
+// A process that hangs before it executes anything looks like one in MPI's opening, but another cure helps.
+std::string progress_of(const wire::Member& member, const PodView& pod, std::uint64_t epoch) {
+  if (!pod.answers() || pod.status->phase != RankPhase::kOpening || pod.status->epoch >= epoch)
+    return activity_of(member, pod);
+  return std::format("rank {} ({}) was continued, but has not come to open epoch {}", member.rank, member.pod, epoch);
+}
 }  // namespace
 
 std::string Machine::not_stopped() const {
@@ -47,7 +53,8 @@ std::string Machine::not_stopped() const {
 std::string Machine::not_running() const {
   FirstFew ranks;
   for_each_member([&](const wire::Member& member, const PodView& pod) {
-    if (!pod.answers() || pod.status->phase != RankPhase::kRunning) ranks.add(activity_of(member, pod));
+    if (!pod.answers() || pod.status->phase != RankPhase::kRunning)
+      ranks.add(progress_of(member, pod, this->ranks().epoch));
   });
   return ranks.text();
 }

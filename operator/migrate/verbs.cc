@@ -54,13 +54,13 @@ bool Machine::open(const wire::EpochPlan& plan) {
   auto moved = [&](const wire::Member& member) {
     return std::ranges::contains(wave_.moves, member.pod, &Move::target_pod);
   };
-  // The copies go first, and the others follow when each copy has been seen to go on: until then their processes are
-  // as they were, and an epoch can name the sources again.
+  // The copies go first, and the others follow when each copy has said that it is in the epoch: until then their processes
+  // are as they were, and an epoch can name the sources again. Only the copy itself can say so. That it was sent SIGCONT,
+  // which its sidecar reports as Opening, doesn't mean that it comes to execute anything.
   const bool copies_go_on = std::ranges::all_of(plan.members, [&](const wire::Member& member) {
     const PodView* pod = moved(member) ? find(member.pod) : nullptr;
     return !moved(member) || (pod && pod->ended_well()) ||
-           (pod && pod->status && pod->status->phase != RankPhase::kStopped &&
-            pod->status->phase != RankPhase::kWaiting && pod->status->phase != RankPhase::kExited);
+           (pod && pod->status && pod->status->epoch == plan.epoch && pod->status->phase != RankPhase::kExited);
   });
   bool all = true;
   for (const wire::Member& member : plan.members) {

@@ -97,6 +97,7 @@ void Cluster::end(Pod& pod, int exit_code, int signal, bool reports) {
   note(std::format("{} ends with {} signal {}", pod.name, exit_code, signal));
   pod.process = Process::kEnded;
   pod.opening = false;
+  pod.enters_at = -1;
   pod.stop_at = -1;
   container_ended(pod, signal ? 128 + signal : exit_code);
   if (!reports) {
@@ -119,6 +120,12 @@ void Cluster::end_program(std::uint32_t rank, int exit_code, int signal, bool re
 
 // --- Pods ------------------------------------------------------------------------------------------------------
 void Cluster::advance_pod(Pod& pod) {
+  if (pod.enters_at >= 0 && tick_ >= pod.enters_at && pod.process == Process::kRunning) {
+    pod.enters_at = -1;
+    if (pod.dies_at_once) return end(pod, -1, 11, true);
+    pod.status.epoch = pod.entering;
+    ++pod.status.version;
+  }
   if (pod.stop_at >= 0 && tick_ >= pod.stop_at) return stop(pod);
   if (pod.transfer_at < 0 || tick_ < pod.transfer_at) return;
   pod.transfer_at = -1;
@@ -179,7 +186,8 @@ void Cluster::end_dump(Pod& source) {
 
 // An epoch opens when all ranks of its plan are in the opening.
 void Cluster::open_epochs() {
-  const auto opening = pods_where([](const Pod& p) { return p.opening && p.process == Process::kRunning; });
+  const auto opening =
+      pods_where([](const Pod& p) { return p.opening && p.enters_at < 0 && p.process == Process::kRunning; });
   if (opening.size() != program_.ranks) return;
   for (const Pod* pod : opening)
     if (pod->status.epoch != opening[0]->status.epoch) return;
@@ -218,7 +226,8 @@ Result<json> Cluster::ask(Pod& pod, std::string_view verb, const std::shared_ptr
       if (pod.status.transfer.phase == TransferPhase::kDumping) pod.status.transfer = {}, pod.transfer_at = -1;
       pod.process = Process::kRunning;
       pod.opening = true;
-      pod.status.epoch = epoch;
+      pod.entering = epoch;
+      pod.enters_at = tick_ + random(program_.pace.enter);
       pod.status.phase = RankPhase::kOpening;
       break;
     }

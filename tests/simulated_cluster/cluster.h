@@ -22,6 +22,7 @@ struct Range {
 
 struct Pace {  // ticks
   Range superstep, close, dump, stream, restore;
+  Range enter = {0, 0};  // from SIGCONT until the program says that it is in the epoch
   std::uint64_t tick_ns = 200'000'000;
 };
 

@@ -42,7 +42,10 @@ struct Pod {
   int cut_off_until = 0;  // nor anyone else, and its program reaches no other
   // --- Its process ---
   Process process = Process::kNone;
-  bool opening = false;           // of an epoch, by MPI
+  bool opening = false;           // of an epoch, by MPI; or sent SIGCONT for one, which it hasn't entered yet
+  std::uint64_t entering = 0;     // the epoch that it enters …
+  int enters_at = -1;             // … when it executes its first instructions
+  bool dies_at_once = false;      // at the first of them
   bool hangs_in_opening = false;  // while the others come through
   int stop_at = -1;               // it closes its epoch until then
   bool criu_fails = false;        // is killed at its next dump or restore

@@ -50,8 +50,20 @@ TEST_F(Committed, ALeaderThatComesLateGoesForward) {
 TEST_F(Committed, TheCopyGoesFirst) {
   view.pods["b"].status->phase = RankPhase::kOpening;
   view.pods["b"].status->admitted_epoch = 4;
+  EXPECT_THAT(step().actions, ElementsAre(Asked{ActionKind::kOpenEpoch, "b", 4, std::nullopt}))
+      << "it was sent SIGCONT, and has said nothing yet";
+  view.pods["b"].status->epoch = 4;
   EXPECT_THAT(step().actions, ElementsAre(Asked{ActionKind::kOpenEpoch, "b", 4, std::nullopt},
                                           Asked{ActionKind::kOpenEpoch, "c", 4, std::nullopt}));
+}
+
+TEST_F(Committed, ACopyThatDiesBeforeItSaysThatItIsInTheEpochGivesTheRankBack) {
+  view.pods["b"].status->phase = RankPhase::kOpening;
+  view.pods["b"].status->admitted_epoch = 4;
+  met(std::chrono::hours(1));
+  EXPECT_THAT(step().wave.delay, testing::HasSubstr("rank 0 (b) was continued, but has not come to open epoch 4"));
+  kill("b");
+  EXPECT_EQ(step().wave.phase, Phase::kRollingBack);
 }
 
 TEST_F(Committed, ASlowOpeningFailsNothingAndIsReportedOnce) {

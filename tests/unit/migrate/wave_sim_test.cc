@@ -26,6 +26,7 @@ bool may_lose_rank(Victim victim, Phase struck_in, bool others_were_admitted) {
     case Victim::kTargetPod:
       return struck_in == Phase::kResuming && others_were_admitted;
     case Victim::kNone:
+    case Victim::kCopy:
     case Victim::kCriuDump:
     case Victim::kCriuRestore:
     case Victim::kSourceSidecar:
@@ -83,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(
     VictimByPhase, WaveSim,
     testing::Combine(testing::Values(Victim::kProgram, Victim::kInit, Victim::kCriuDump, Victim::kCriuRestore,
                                      Victim::kSourceSidecar, Victim::kTargetSidecar, Victim::kStayingSidecar,
-                                     Victim::kSourcePod, Victim::kTargetPod, Victim::kStayingProgram,
+                                     Victim::kSourcePod, Victim::kTargetPod, Victim::kCopy, Victim::kStayingProgram,
                                      Victim::kStayingPod, Victim::kOperator, Victim::kOperatorAway,
                                      Victim::kApiServerPause, Victim::kClockForward, Victim::kClockBack),
                      testing::ValuesIn(kPhases)),
@@ -120,6 +121,28 @@ TEST(WaveSimPlain, ACopyThatDiesBeforeTheOthersAreAdmittedCostsOnlyTheMove) {
   }
   EXPECT_GT(went_back, 30);
   EXPECT_GT(lost, 5) << "after that it is too late";
+}
+
+// SIGCONT alone, which the copy's sidecar reports as Opening, admits no other rank: the source goes on, whenever the sidecar is
+// asked in between.
+TEST(WaveSimPlain, ACopyThatDiesAtItsFirstInstructionCostsOnlyTheMove) {
+  for (int seed = 1; seed <= 150; ++seed) {
+    Scenario s;
+    s.seed = static_cast<std::uint64_t>(seed);
+    s.ranks = 3 + static_cast<std::uint32_t>(seed % 2);
+    s.moves = 1 + static_cast<std::uint32_t>(seed % 3);
+    s.victim = Victim::kCopy;
+    s.phase = Phase::kCheckpointing;
+    s.operator_dies_with_it = seed % 4 == 0;
+    World world(s);
+    const Outcome o = world.run();
+    ASSERT_EQ(o.violation, "") << "seed " << seed << '\n' << o.trace;
+    ASSERT_TRUE(o.struck);
+    ASSERT_EQ(o.wave.phase, Phase::kRolledBack) << "seed " << seed << '\n' << o.wave.message << '\n' << o.trace;
+    EXPECT_FALSE(o.others_were_admitted) << "seed " << seed;
+    EXPECT_EQ(o.wave.reason, "TargetLost");
+    EXPECT_TRUE(o.wave.rollback_committed);
+  }
 }
 
 TEST(WaveSimPlain, SucceedsWithoutFaults) {

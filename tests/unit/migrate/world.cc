@@ -16,6 +16,7 @@ constexpr simulated::Pace kPace{.superstep = {1, 6},
                                 .dump = {10, 60},
                                 .stream = {5, 45},
                                 .restore = {10, 60},
+                                .enter = {1, 12},
                                 .tick_ns = 1'000'000};
 
 wire::RankStatus fresh_status(std::uint32_t rank, const std::string& pod) {

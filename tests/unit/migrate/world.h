@@ -28,6 +28,7 @@ enum class Victim {
   kStayingSidecar,
   kSourcePod,
   kTargetPod,
+  kCopy,            // dies at its first instruction
   kStayingProgram,  // of a rank that does not move
   kStayingPod,
   kOperator,

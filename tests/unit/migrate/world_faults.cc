@@ -8,12 +8,10 @@ namespace bsp::migrate::sim {
 using simulated::Process;
 
 std::string_view to_string(Victim victim) {
-  constexpr std::string_view names[] = {"none",           "program",         "init",
-                                        "criu-dump",      "criu-restore",    "source-sidecar",
-                                        "target-sidecar", "staying-sidecar", "source-pod",
-                                        "target-pod",     "staying-program", "staying-pod",
-                                        "operator",       "operator-away",   "api-server-pause",
-                                        "clock-forward",  "clock-back"};
+  constexpr std::string_view names[] = {
+      "none",           "program",         "init",          "criu-dump",        "criu-restore",  "source-sidecar",
+      "target-sidecar", "staying-sidecar", "source-pod",    "target-pod",       "copy",          "staying-program",
+      "staying-pod",    "operator",        "operator-away", "api-server-pause", "clock-forward", "clock-back"};
   return names[static_cast<int>(victim)];
 }
 
@@ -85,6 +83,9 @@ void World::strike() {
       break;
     case Victim::kTargetPod:
       lose_pod(target);
+      break;
+    case Victim::kCopy:
+      if (target) target->dies_at_once = true;
       break;
     case Victim::kStayingProgram:
       kill_program(staying);

@@ -188,6 +188,31 @@ TEST_F(Simulated, AnswersLikeTheSidecarOfATarget) {
   EXPECT_EQ(ask("noSuchVerb", json::object()), "Invalid");
 }
 
+// The operator gives the source up by what the copy says (operator/migrate/verbs.cc), so nobody else may say it.
+TEST_F(Simulated, ACopyIsInAnEpochOnlyWhenItSaysSoItself) {
+  real_.connect_init({.mode = control::Mode::kRestore,
+                      .uid = ::getuid(),
+                      .gid = ::getgid(),
+                      .pid = 7,
+                      .state = control::ProgramState::kRestored});
+  real_.wait_until([](const auto& s) { return s.init_connected; });
+  pod_.target = true;
+  pod_.process = Process::kRestored;
+  pod_.status.init_connected = true;
+  pod_.status.phase = wire::RankPhase::kStopped;
+  compare("the restore");
+  EXPECT_EQ(ask("prepareEpoch", json(plan(4))), "ok");
+  EXPECT_EQ(ask("openEpoch", {{"epoch", 4}}), "ok");
+  real_.say(control::Running{.pid = 7});
+  real_.wait_until([](const auto& s) { return s.phase == wire::RankPhase::kOpening; });
+  EXPECT_EQ(real_.status().epoch, 0u) << "SIGCONT is no instruction";
+  EXPECT_EQ(real_.status().admitted_epoch, 4u);
+  BSP_RING_STORE(real_.ring().state, static_cast<std::uint32_t>(BSP_RANK_OPENING));
+  BSP_RING_STORE(real_.ring().epoch, std::uint64_t{4});
+  real_.wait_until([](const auto& s) { return s.epoch == 4; });
+  EXPECT_EQ(real_.status().phase, wire::RankPhase::kOpening);
+}
+
 TEST_F(Simulated, AnswersLikeTheSidecarOfAProgramThatHasEnded) {
   start_program();
   real_.say(control::Exited{.code = 3});
