@@ -10,6 +10,7 @@ enum ExitCode : int {
   kFailed = 1,       // the reason is on stderr
   kUsage = 2,        // wrong command line, or wrong input that it names; the mistake and the remedy are on stderr
   kCannotServe = 3,  // only from local run's inner process: the operator can't start, and a retry wouldn't help
+  kRebuild = 4,  // only from convert: the job is printed, but its program has to be built anew, as stderr says first
   kSignalled = 128,  // plus the signal's number: interrupted, for example 130 by Ctrl-C
 };
 

@@ -12,11 +12,13 @@ namespace {
 
 Result<Converted> convert_file(std::span<const std::string> words) {
   std::string file;
-  cli::Command command(
-      "bsp-operator convert",
-      "Print a BSPJob for each Kubeflow MPIJob of a manifest; what isn't carried over goes to stderr.");
-  command.text("-f,--filename", "MPIJOB.yaml", "MPIJobs of kubeflow.org/v2beta1 or v1; - reads standard input", file)
-      .required();
+  cli::Command command("bsp-operator convert",
+                       "Print a BSPJob for each job of a manifest that runs mpirun: Kubeflow's MPIJob and TrainJob, "
+                       "Volcano's Job, also in a template "
+                       "or in an Argo Workflow. What has to be built anew and what isn't carried over goes to stderr. "
+                       "Exit status 4: the program has to "
+                       "be built anew.");
+  command.text("-f,--filename", "JOB.yaml", "manifest or template of jobs; - reads standard input", file).required();
   BSP_CHECK_OK(command.parse(words));
   BSP_TRY(const cli::Input input, cli::read_input(file));
   return convert(input.text, input.name);
@@ -27,9 +29,10 @@ Result<Converted> convert_file(std::span<const std::string> words) {
 int run(std::span<const std::string> words) {
   const auto converted = convert_file(words);
   if (!converted) return cli::report_error(converted.error());
+  for (const std::string& program : converted->rebuild) std::fprintf(stderr, "rebuild: %s\n", program.c_str());
   for (const std::string& note : converted->notes) std::fprintf(stderr, "%s\n", note.c_str());
   std::fputs(converted->yaml.c_str(), stdout);
-  return cli::kDone;
+  return converted->rebuild.empty() ? cli::kDone : cli::kRebuild;
 }
 
 }  // namespace bsp::convert

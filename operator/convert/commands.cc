@@ -13,19 +13,19 @@ namespace {
 
 // They only wait, look or print, whatever their arguments are.
 constexpr auto kHarmless = std::to_array<std::string_view>(
-    {":",          "[",        "[[",       "basename", "break",       "cat",         "cmp",        "continue",
-     "cut",        "date",     "declare",  "df",       "diff",        "dig",         "dirname",    "du",
-     "echo",       "egrep",    "exit",     "export",   "expr",        "false",       "fgrep",      "file",
-     "free",       "getent",   "grep",     "groups",   "hash",        "head",        "history",    "host",
-     "hostname",   "ibstat",   "ibstatus", "id",       "jq",          "ldd",         "let",        "local",
-     "ls",         "lscpu",    "lspci",    "nc",       "ncat",        "netcat",      "netstat",    "nproc",
-     "nslookup",   "numfmt",   "pgrep",    "ping",     "printenv",    "printf",      "ps",         "pwd",
-     "read",       "readlink", "readonly", "realpath", "return",      "rocm-smi",    "seq",        "set",
-     "shift",      "shopt",    "sleep",    "sort",     "ss",          "ssh-keyscan", "sshd",       "stat",
-     "tac",        "tail",     "telnet",   "test",     "top",         "tr",          "trap",       "true",
-     "ts",         "type",     "typeset",  "ulimit",   "uname",       "uniq",        "unset",      "wait",
-     "wc",         "which",    "whoami",   "yes",      "ibv_devinfo", "ibv_devices", "nvidia-smi", "ompi_info",
-     "ssh-keygen", "sysctl",   "mapfile",  "readarray"});
+    {":",          "[",        "[[",       "basename",  "break",       "cat",         "cmp",        "continue",
+     "cut",        "date",     "declare",  "df",        "diff",        "dig",         "dirname",    "du",
+     "echo",       "egrep",    "exit",     "export",    "expr",        "false",       "fgrep",      "file",
+     "free",       "getent",   "grep",     "groups",    "hash",        "head",        "history",    "host",
+     "hostname",   "ibstat",   "ibstatus", "id",        "jq",          "ldd",         "let",        "local",
+     "ls",         "lscpu",    "lspci",    "nc",        "ncat",        "netcat",      "netstat",    "nproc",
+     "nslookup",   "numfmt",   "pgrep",    "ping",      "printenv",    "printf",      "ps",         "pwd",
+     "read",       "readlink", "readonly", "realpath",  "return",      "rocm-smi",    "seq",        "set",
+     "shift",      "shopt",    "sleep",    "sort",      "ss",          "ssh-keyscan", "sshd",       "stat",
+     "tac",        "tail",     "telnet",   "test",      "top",         "tr",          "trap",       "true",
+     "ts",         "type",     "typeset",  "ulimit",    "uname",       "uniq",        "unset",      "wait",
+     "wc",         "which",    "whoami",   "yes",       "ibv_devinfo", "ibv_devices", "nvidia-smi", "ompi_info",
+     "ssh-keygen", "sysctl",   "mapfile",  "readarray", "paste"});
 
 bool has_option(std::span<const Word> words, std::string_view start) {
   return std::ranges::any_of(words, [&](const Word& word) { return word.text.starts_with(start); });
@@ -50,6 +50,8 @@ bool writes_last(const std::string& name) {
   return std::ranges::contains(kFileCommands, name);
 }
 
+bool only_looks(std::string_view name) { return std::ranges::contains(kHarmless, name); }
+
 // Of commands that are harmless with some arguments only.
 bool is_harmless(const std::string& name, std::span<const Word> arguments) {
   const std::string first = arguments.empty() ? "" : arguments[0].text;
@@ -68,12 +70,18 @@ bool is_harmless(const std::string& name, std::span<const Word> arguments) {
     return std::ranges::any_of(arguments, [](const Word& word) { return word.text.starts_with("ssh"); });
   if (name == "tee")
     return std::ranges::all_of(arguments, [](const Word& word) { return word.text.starts_with("/dev/"); });
+  if (is_mpirun(name) && is_probe(arguments)) return true;
   if (is_mpirun(name) || name.starts_with("python"))
     return arguments.size() == 1 && (first == "--version" || first == "-V" || first == "--help");
   return std::ranges::contains(kHarmless, name);
 }
 
 }  // namespace
+
+bool is_probe(std::span<const Word> words) {
+  const auto run = read_mpirun(words);
+  return run && only_looks(base_name(run->program.front().text));
+}
 
 std::string assigned_name(const Word& word) {
   const auto parts = shell_assignment(word.source);

@@ -50,6 +50,9 @@ struct Unwrapped {
 };
 [[nodiscard]] Unwrapped unwrapped(std::span<const Word> words);
 
+// Whether mpirun, with these words behind it, only asks the workers something, as hostname or nvidia-smi does.
+[[nodiscard]] bool is_probe(std::span<const Word> words);
+
 // The name that the word assigns, without "+"; empty if it assigns none.
 [[nodiscard]] std::string assigned_name(const Word& word);
 

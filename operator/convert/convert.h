@@ -1,4 +1,4 @@
-// A Kubeflow MPIJob (kubeflow.org/v2beta1 and v1) as a BSPJob.
+// Jobs that run mpirun, as BSPJobs.
 #pragma once
 
 #include <string>
@@ -10,8 +10,9 @@
 namespace bsp::convert {
 
 struct Converted {
-  std::string yaml;                // every MPIJob of the file as a BSPJob; other objects as they are
-  std::vector<std::string> notes;  // what isn't carried over, each with its file and line
+  std::string yaml;                  // every job of the file as a BSPJob; other objects as they are
+  std::vector<std::string> rebuild;  // what of the programs has to be built anew, each with its file and line
+  std::vector<std::string> notes;    // what isn't carried over, likewise
 };
 
 // kInvalid names the line, the field and the remedy. `file_name` only for the messages.

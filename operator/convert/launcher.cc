@@ -14,6 +14,8 @@ namespace {
 
 using nlohmann::json;
 
+constexpr std::string_view kDollar = "${DOLLAR}";  // how templates keep a shell's $ from envsubst
+
 Result<std::vector<std::string>> words_of(const Source& job, const json& container, const std::string& path,
                                           const char* field) {
   std::vector<std::string> words;
@@ -75,7 +77,7 @@ std::size_t script_place(const std::vector<std::string>& words) {
 }
 
 Result<Launcher> read_launcher(Source& job, const json& container, const std::string& container_path,
-                               std::uint64_t hosts) {
+                               const Count& hosts, std::size_t run_place) {
   BSP_TRY(std::vector<std::string> words, words_of(job, container, container_path, "command"));
   BSP_TRY(const std::vector<std::string> arguments, words_of(job, container, container_path, "args"));
   const std::size_t commands = words.size();
@@ -85,7 +87,7 @@ Result<Launcher> read_launcher(Source& job, const json& container, const std::st
   if (words.empty())
     return job.wrong(container_path + ".command",
                      "is missing: without mpirun and its program there is nothing to convert");
-  Variables variables(environment_of(container), hosts);
+  Variables variables(environment_of(container), hosts.is_known() ? hosts.number : 0);
   Result<Launch> launch;
   if (is_shell(words[0])) {
     const std::size_t script = script_place(words);
@@ -95,7 +97,12 @@ Result<Launcher> read_launcher(Source& job, const json& container, const std::st
     result.path = container_path + (script >= commands ? ".args" : ".command");
     const bool is_login = has_option_letter(words, script, 'l') || std::ranges::contains(words, "--login");
     result.shell = {words[0], is_login ? "-lc" : "-c"};
-    launch = read_script(words[script], has_option_letter(words, script, 'e'), std::move(variables));
+    std::string text = words[script];
+    for (std::size_t at = 0; (at = text.find(kDollar, at)) != std::string::npos; ++at)
+      text.replace(at, kDollar.size(), "$");
+    if (text != words[script])
+      job.note(result.path, "${DOLLAR} is written as $: envsubst would replace what follows it");
+    launch = read_script(text, has_option_letter(words, script, 'e'), std::move(variables), run_place);
   } else {
     launch = read_plain(words, std::move(variables));
   }

@@ -18,9 +18,9 @@ struct Launcher {
   std::vector<std::string> shell;  // that runs mpirun, with the option for a script; empty: none does
 };
 
-// `container_path`: for messages. `hosts`: of the hostfile that the MPI operator writes.
+// `container_path`: for messages. `hosts`: of the hostfile that the MPI operator writes. `run`: which of the script's mpiruns, from 0.
 Result<Launcher> read_launcher(Source& job, const nlohmann::json& container, const std::string& container_path,
-                               std::uint64_t hosts);
+                               const Count& hosts, std::size_t run);
 
 // The words of a shell's call: sh, its options and its script.
 [[nodiscard]] bool is_shell(const std::string& word);

@@ -114,9 +114,6 @@ void note_fields(Source& job) {
   constexpr auto kPolicies =
       std::to_array<std::string_view>({"cleanPodPolicy", "ttlSecondsAfterFinished", "activeDeadlineSeconds",
                                        "backoffLimit", "schedulingPolicy", "suspend", "managedBy"});
-  if (const json* mpi = job.field("spec.mpiImplementation"); mpi != nullptr && *mpi != "OpenMPI")
-    job.note("spec.mpiImplementation",
-             std::format("{}: the program must be built with Open MPI 5 to run as a BSPJob", text_of(*mpi)));
   if (const char* policy = "spec.runPolicy.schedulingPolicy"; job.field(policy) != nullptr)
     job.note(policy,
              "not carried over: a start is all or nothing anyway; spec.scheduling.gang can leave it to Volcano or "

@@ -137,6 +137,13 @@ Result<std::uint32_t> number(const std::string& option, const std::string& text)
   return value;
 }
 
+// Of ranks: a number, or what a person fills in.
+Result<Count> count(const std::string& option, const Word& word, const Variables& variables) {
+  if (variables.is_placeholder(word)) return Count{.text = word.text};
+  BSP_TRY(const std::uint32_t value, number(option, word.text));
+  return Count{.number = value};
+}
+
 // -host a,b:2 has three slots; of a host with :* only its pod knows how many.
 void add_hosts(const std::string& list, MpiRun& run) {
   for (const auto part : list | std::views::split(',')) {
@@ -168,7 +175,8 @@ Word behind(const Word& word, std::size_t begin) {
   return rest;
 }
 
-Result<void> apply(const Option& option, const std::string& written, std::span<const Word> values, MpiRun& run) {
+Result<void> apply(const Option& option, const std::string& written, std::span<const Word> values,
+                   const Variables& variables, MpiRun& run) {
   const auto value = [&](std::size_t i) { return values[i].text; };
   const auto drop = [&](const char* why) {
     std::string text = written;
@@ -179,15 +187,15 @@ Result<void> apply(const Option& option, const std::string& written, std::span<c
   constexpr const char* kPlaced = "spec.sets and spec.initialMapping place the ranks";
   switch (option.means) {
     case Meaning::kRanks: {
-      BSP_TRY(run.ranks, number(written, value(0)));
+      BSP_TRY(run.ranks, count(written, values[0], variables));
       break;
     }
     case Meaning::kRanksPerWorker: {
-      BSP_TRY(run.ranks_per_worker, number(written, value(0)));
+      BSP_TRY(run.ranks_per_worker, count(written, values[0], variables));
       break;
     }
     case Meaning::kOneRankPerWorker:
-      run.ranks_per_worker = 1;
+      run.ranks_per_worker = Count{};
       break;
     case Meaning::kMapping: {  // ppr:4:node:pe=2, say
       const std::string text = value(0);
@@ -196,7 +204,8 @@ Result<void> apply(const Option& option, const std::string& written, std::span<c
         run.unclear = std::format("{} {}", written, text);
         break;
       }
-      BSP_TRY(run.ranks_per_worker, number(written, text.substr(4, text.find(':', 4) - 4)));
+      BSP_TRY(const std::uint32_t each, number(written, text.substr(4, text.find(':', 4) - 4)));
+      run.ranks_per_worker = Count{.number = each};
       break;
     }
     case Meaning::kExport:
@@ -232,11 +241,14 @@ Result<void> apply(const Option& option, const std::string& written, std::span<c
     case Meaning::kNothing:
       break;
     case Meaning::kHosts:
-      add_hosts(value(0), run);
+      if (!values[0].expanded)
+        add_hosts(value(0), run);
+      else if (!variables.is_host_list(values[0]))
+        run.unclear = std::format("{} {}", written, value(0));
       drop(kPlaced);
       break;
     case Meaning::kHostfile:  // the operator's has all workers with their slots
-      if (value(0) != "/etc/mpi/hostfile") run.unclear = std::format("{} {}", written, value(0));
+      if (!is_hostfile_of_operator(value(0))) run.unclear = std::format("{} {}", written, value(0));
       [[fallthrough]];
     case Meaning::kPlacement:
       drop(kPlaced);
@@ -253,6 +265,13 @@ bool is_filled_in(const Option& option) {
   return option.means == Meaning::kRanks || option.means == Meaning::kRanksPerWorker ||
          option.means == Meaning::kMapping || option.means == Meaning::kSeconds || option.means == Meaning::kHosts ||
          option.means == Meaning::kHostfile;
+}
+
+// Whether the value may be a placeholder, or the names of the workers.
+bool may_be_filled_in(const Option& option, const Word& value, const Variables& variables) {
+  if (option.means == Meaning::kHosts) return variables.is_host_list(value) || variables.is_placeholder(value);
+  return (option.means == Meaning::kRanks || option.means == Meaning::kRanksPerWorker) &&
+         variables.is_placeholder(value);
 }
 
 // Whether the value of an option must be known here, or it passes through a rank's shell, or is left out.
@@ -323,10 +342,10 @@ Result<MpiRun> read_mpirun(std::span<const Word> words, const Variables& variabl
     if (is_filled_in(*option))
       for (Word& value : values) value.text = variables.value(value).value_or(value.text);
     for (const Word& value : values)
-      if (value.expanded && needs_value(*option, values))
+      if (value.expanded && needs_value(*option, values) && !may_be_filled_in(*option, value, variables))
         return fail(ErrorCode::kInvalid,
                     std::format("{} is {}, which only a shell can expand: write its value", written, value.source));
-    BSP_CHECK_OK(apply(*option, written, values, run));
+    BSP_CHECK_OK(apply(*option, written, values, variables, run));
     ++at;
   }
   run.program.assign(words.begin() + static_cast<std::ptrdiff_t>(at), words.end());

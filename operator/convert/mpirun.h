@@ -10,14 +10,15 @@
 #include <vector>
 
 #include "base/core/error.h"
+#include "operator/convert/count.h"
 #include "operator/convert/shell.h"
 #include "operator/convert/variables.h"
 
 namespace bsp::convert {
 
 struct MpiRun {
-  std::optional<std::uint32_t> ranks;
-  std::optional<std::uint32_t> ranks_per_worker;                 // -npernode N, --map-by ppr:N:node
+  std::optional<Count> ranks;
+  std::optional<Count> ranks_per_worker;                         // -npernode N, --map-by ppr:N:node
   std::vector<std::string> exported;                             // -x NAME: from the launcher's environment
   std::vector<std::pair<std::string, std::string>> environment;  // -x NAME=VALUE, --mca PARAMETER VALUE
   std::vector<std::pair<std::string, Word>> assignments;  // those of which only a shell knows the value: NAME=$VALUE

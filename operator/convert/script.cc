@@ -31,12 +31,16 @@ bool runs_mpirun(std::span<const Word> words) {
          !(words.size() == 2 && (words[1].text == "--version" || words[1].text == "-V" || words[1].text == "--help"));
 }
 
-int count_mpirun(const Script& script) {
+int count_mpirun(const Script& script, bool probes) {
   int count = 0;
   for (const Pipeline& pipeline : script)
-    for (const Command& command : pipeline.commands)
-      count +=
-          command.compound.empty() ? int{runs_mpirun(unwrapped(command.words).words)} : count_mpirun(command.inner);
+    for (const Command& command : pipeline.commands) {
+      const std::span<const Word> words = unwrapped(command.words).words;
+      if (!command.compound.empty())
+        count += count_mpirun(command.inner, probes);
+      else if (runs_mpirun(words) && (probes || !is_probe(words.subspan(1))))
+        ++count;
+    }
   return count;
 }
 
@@ -78,15 +82,16 @@ Word container_word(const std::string& text) {
 
 class ScriptReader {
  public:
-  ScriptReader(bool stops, Variables variables) : stops_(stops) { launch_.variables = std::move(variables); }
+  ScriptReader(bool stops, Variables variables, std::size_t run) : stops_(stops), run_(run) {
+    launch_.variables = std::move(variables);
+  }
 
   Result<Launch> read(const Script& script) {
-    if (count_mpirun(script) > 1)
-      return fail(ErrorCode::kInvalid,
-                  "its script runs mpirun more than once: make an MPIJob of each, and convert them all");
+    probes_ = count_mpirun(script, false) == 0;  // the only ones there are
+    launch_.runs = static_cast<std::size_t>(std::max(1, count_mpirun(script, probes_)));
     collect_hostfiles(script, judge_.hostfiles);
     const auto done = list(script);
-    if (!found_ && count_mpirun(script) == 0) {
+    if (!found_ && count_mpirun(script, true) == 0) {
       if (blamed_.empty() && done) blamed_ = std::format("runs \"{}\"", last_);
       return fail(ErrorCode::kInvalid,
                   std::format("{}: write mpirun and the program here, or the program itself as the command of a BSPJob",
@@ -112,7 +117,7 @@ class ScriptReader {
       const Command& first = next.commands.front();
       exits_ = next.next == "||" && i + 1 < script.size() && first_word(script[i + 1].commands.front()) == "exit";
       if (before_ == ";" || before_ == "&") depends_.clear();
-      if (is_group(first) && count_mpirun(first.inner) > 0) {
+      if (is_group(first) && count_mpirun(first.inner, probes_) > 0) {
         BSP_CHECK_OK(output(next));
         BSP_CHECK_OK(list(first.inner));
       } else {
@@ -134,7 +139,8 @@ class ScriptReader {
     std::vector<Word> words;  // behind the assignments, known values filled in
     for (const Word& word : plain.words)
       for (Word& part : launch_.variables.filled_in(word)) words.push_back(std::move(part));
-    if (first.compound.empty() && runs_mpirun(words)) return mpirun(next, plain, std::move(words));
+    if (first.compound.empty() && runs_mpirun(words) && (probes_ || !is_probe(std::span(words).subspan(1))))
+      return mpirun(next, plain, std::move(words));
     for (const Command& command : next.commands | std::views::drop(1))
       if (runs_mpirun(unwrapped(command.words).words))
         return wrong(command.line, "pipes into mpirun, of which rank 0 alone would read",
@@ -147,9 +153,9 @@ class ScriptReader {
     }
     if (const auto offence = judge_.offence(next))
       return wrong(offence->line, offence->what,
-                   count_mpirun({next}) > 0 ? "let mpirun run once, outside of it"
-                   : found_                 ? kAfter
-                                            : kBefore);
+                   count_mpirun({next}, probes_) > 0 ? "let mpirun run once, outside of it"
+                   : found_                          ? kAfter
+                                                     : kBefore);
     if (!found_ && next.commands.size() == 1 && ends_well(first))
       return wrong(first.line, std::format("may end with \"{}\" before mpirun", last_), "let mpirun run in any case");
     std::vector<std::string> names;
@@ -267,6 +273,7 @@ class ScriptReader {
     if (appends) step.needs.push_back(name);
     Variables::Value next = {.text = known, .exported = exports || was_exported, .computed = false};
     if (!known) next.computed = !variables.launchers_own(value).empty();
+    next.hosts = !known && variables.is_host_list(value);
     if (known) step.text = std::format("{}{}{}", name, appends ? "+=" : "=", quoted(*known));
     if (appends && old != variables.script.end()) {
       next.computed = next.computed || old->second.computed;
@@ -316,7 +323,7 @@ class ScriptReader {
 
   Result<void> mpirun(const Pipeline& next, const Unwrapped& plain, std::vector<Word> words) {
     const Command& command = next.commands.front();
-    if (found_) return wrong(command.line, "runs mpirun a second time", "make an MPIJob of each, and convert both");
+    if (seen_++ != run_) return {};
     found_ = true;
     if (!depends_.empty())
       return wrong(command.line, std::format("makes mpirun depend on {}", depends_), "let mpirun run in any case");
@@ -351,24 +358,26 @@ class ScriptReader {
   Launch launch_;
   Judge judge_{launch_.variables};
   bool stops_, exits_ = false, exports_all_ = false, found_ = false;
-  std::string before_ = ";";  // the operator in front of the next command
-  std::string depends_;       // what decides whether the next command runs
+  std::size_t run_, seen_ = 0;  // the mpirun that is read, and how many were met
+  bool probes_ = false;         // whether an mpirun that only looks is the program
+  std::string before_ = ";";    // the operator in front of the next command
+  std::string depends_;         // what decides whether the next command runs
   std::string blamed_, last_, dropped_, last_dropped_;
 };
 
 }  // namespace
 
-Result<Launch> read_script(std::string_view text, bool stops, Variables variables) {
+Result<Launch> read_script(std::string_view text, bool stops, Variables variables, std::size_t run) {
   const auto script = read_shell(text);
   if (!script) return fail(ErrorCode::kInvalid, "its script " + script.error().message);
   if (script->empty()) return fail(ErrorCode::kInvalid, "its script is empty");
-  return ScriptReader(stops, std::move(variables)).read(*script);
+  return ScriptReader(stops, std::move(variables), run).read(*script);
 }
 
 Result<Launch> read_plain(const std::vector<std::string>& words, Variables variables) {
   Command command;
   for (const std::string& text : words) command.words.push_back(container_word(text));
-  return ScriptReader(false, std::move(variables)).read({{.commands = {std::move(command)}}});
+  return ScriptReader(false, std::move(variables), 0).read({{.commands = {std::move(command)}}});
 }
 
 Result<std::string> preparation(const Launch& launch, const std::vector<Word>& words,

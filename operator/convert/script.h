@@ -20,6 +20,7 @@ struct Step {
 };
 
 struct Launch {
+  std::size_t runs = 1;     // how often the script runs mpirun; the rest is of one of them
   std::string mpirun;       // as it was written
   std::vector<Word> words;  // behind it, known values filled in
   std::string directory;    // that the script has changed to
@@ -30,8 +31,8 @@ struct Launch {
   std::vector<std::string> notes;  // what isn't carried over, and why
 };
 
-// `stops`: a command that fails ends the script. kInvalid names the line of the script, the command and the remedy.
-Result<Launch> read_script(std::string_view text, bool stops, Variables variables);
+// `stops`: a command that fails ends the script. `run`: which mpirun of the script, from 0. kInvalid names the line of the script, the command and the remedy.
+Result<Launch> read_script(std::string_view text, bool stops, Variables variables, std::size_t run = 0);
 // A command without a shell.
 Result<Launch> read_plain(const std::vector<std::string>& words, Variables variables);
 

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
+#include <functional>
 #include <ranges>
 
-#include "operator/convert/arithmetic.h"
 #include "operator/convert/names.h"
+#include "operator/convert/placeholders.h"
 
 namespace bsp::convert {
 namespace {
@@ -20,6 +22,40 @@ bool is_special(std::string_view name) {
   constexpr auto kSpecial = std::to_array<std::string_view>(
       {"RANDOM", "HOSTNAME", "PPID", "BASHPID", "SECONDS", "EPOCHSECONDS", "LINENO", "EUID", "UID"});
   return !is_name(name) || std::ranges::contains(kSpecial, name);
+}
+
+// Numbers and variables with + - * / between them, as launchers count their ranks. nullopt for more, and where a shell would differ:
+// it reads 010 as octal.
+std::optional<std::int64_t> compute(std::string_view text,
+                                    const std::function<std::optional<std::string>(std::string_view)>& value) {
+  std::string rest;
+  for (const char c : text)
+    if (!std::string_view(" \t\r\n\"\\${}").contains(c)) rest += c;  // $((N)) is N, $((${N})), too; expr's \* is *
+  std::int64_t sum = 0, product = 1;
+  char before = '*';
+  bool is_negative = false, is_wrong = rest.empty();
+  for (std::size_t at = 0; !is_wrong;) {
+    const std::string_view here = std::string_view(rest).substr(at);
+    const std::size_t length = std::min(here.find_first_of("+-*/"), here.size());
+    const std::string word(here.substr(0, length));
+    const auto known = is_name(word) ? value(word) : std::optional(word);
+    std::int64_t number = 0;
+    is_wrong =
+        !known || known->empty() || (known->size() > 1 && known->starts_with('0')) ||
+        std::from_chars(known->data(), known->data() + known->size(), number).ptr != known->data() + known->size() ||
+        number < 0 || (before == '/' ? number == 0 : __builtin_mul_overflow(product, number, &product));
+    if (!is_wrong && before == '/') product /= number;
+    before = length < here.size() ? here[length] : '\0';
+    if (!is_wrong && before != '*' && before != '/') {
+      is_wrong = __builtin_add_overflow(sum, is_negative ? -product : product, &sum);
+      is_negative = before == '-';
+      product = 1;
+      if (before == '\0') break;
+      before = '*';
+    }
+    at += length + 1;
+  }
+  return is_wrong ? std::nullopt : std::optional(sum);
 }
 
 Word literal(const std::string& text) {
@@ -149,9 +185,52 @@ std::string Variables::launchers_own(const Word& word) const {
   return "";
 }
 
+bool is_hostfile_of_operator(std::string_view path) {
+  return path == "/etc/mpi/hostfile" || (path.starts_with("/etc/volcano/") && path.ends_with(".host"));
+}
+
+bool Variables::lists_hosts(const std::string& text) const {
+  constexpr auto kFilters = std::to_array<std::string_view>(
+      {"cat", "tr", "paste", "sed", "awk", "cut", "sort", "uniq", "head", "xargs", "echo"});
+  const auto read = read_shell(text);
+  if (!read || read->size() != 1) return false;
+  bool from_hostfile = false;
+  for (const Command& command : read->front().commands) {
+    if (command.words.empty() || !std::ranges::contains(kFilters, command.words[0].text)) return false;
+    for (const Word& word : command.words)
+      from_hostfile = from_hostfile || is_hostfile_of_operator(value(word).value_or(""));
+    for (const Redirection& redirection : command.redirections)
+      from_hostfile = from_hostfile || is_hostfile_of_operator(value(redirection.target).value_or(""));
+  }
+  return from_hostfile;
+}
+
+bool Variables::is_host_list(const Word& word) const {
+  const Piece* only = nullptr;
+  for (const Piece& piece : word.pieces)
+    if (piece.kind != Kind::kText || !piece.text.empty()) {
+      if (only != nullptr) return false;
+      only = &piece;
+    }
+  if (only == nullptr) return false;
+  if (only->kind == Kind::kCommand) return lists_hosts(only->text);
+  if (only->kind != Kind::kVariable) return false;
+  const auto known = script.find(only->text);
+  return known != script.end() ? known->second.hosts : only->text == "MPI_HOST";  // of Volcano's plugin
+}
+
+bool Variables::is_placeholder(const Word& word) const {
+  if (convert::is_placeholder(word.text) && !word.expanded) return true;
+  const bool is_one = word.pieces.size() == 1 || (word.pieces.size() == 2 && word.pieces[0].text.empty());
+  const Piece* piece = is_one ? &word.pieces.back() : nullptr;
+  return piece != nullptr && piece->kind == Kind::kVariable && !script.contains(piece->text) &&
+         !environment_.contains(piece->text) && !is_special(piece->text);
+}
+
 // $(NAME) is the container's, if it has the variable. Else known are expr, and the number of the hostfile's lines.
 std::optional<std::string> Variables::output(const std::string& text) const {
   if (const auto known = environment_.find(text); known != environment_.end()) return known->second;
+  if (hosts_ == 0) return std::nullopt;
   const auto read = read_shell(text);
   if (!read || read->size() != 1) return std::nullopt;
   const std::vector<Command>& commands = read->front().commands;
@@ -171,7 +250,7 @@ std::optional<std::string> Variables::output(const std::string& text) const {
     if (i == 0) {
       const Word file = is_input ? redirections[0].target : words.back();
       if (!is_input) words.pop_back();
-      if (words.empty() || value(file) != "/etc/mpi/hostfile") return std::nullopt;
+      if (words.empty() || !is_hostfile_of_operator(value(file).value_or(""))) return std::nullopt;
     } else if (is_input) {
       return std::nullopt;
     }

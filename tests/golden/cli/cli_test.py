@@ -70,6 +70,7 @@ LINES = [
     ("convert", 2, "-f"),
     ("convert -f @/none.yaml", 1, "none.yaml"),
     ("convert -f J", 2, "holds no MPIJob"),
+    (f"convert -f {TREE}/tests/golden/convert/hydra.yaml", 4, "rebuild: "),
 
     # The forms of an option. Of one given twice the last counts.
     ("local get --store @ -oyaml", 1, "nothing runs in namespace default"),

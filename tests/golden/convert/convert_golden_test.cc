@@ -12,12 +12,15 @@ TEST_P(Manifest, BecomesABspJob) {
   const auto converted = convert(golden::read("convert/" + file), file);
   ASSERT_TRUE(converted) << converted.error().message;
   std::string notes;
+  for (const std::string& program : converted->rebuild) notes += "rebuild: " + program + "\n";
   for (const std::string& note : converted->notes) notes += note + "\n";
   golden::expect_same("convert/" + GetParam() + ".job.yaml", converted->yaml);
   golden::expect_same("convert/" + GetParam() + ".notes.txt", notes);
 }
 
-INSTANTIATE_TEST_SUITE_P(Convert, Manifest, testing::Values("plain", "shell", "hydra", "script", "list"),
+INSTANTIATE_TEST_SUITE_P(Convert, Manifest,
+                         testing::Values("plain", "shell", "hydra", "script", "list", "volcano", "trainjob", "old",
+                                         "template", "workflow", "parts"),
                          [](const auto& tested) { return tested.param; });
 
 }  // namespace

@@ -42,7 +42,7 @@ TEST(Convert, WithoutANumberEverySlotIsARank) {
   const auto converted = convert(job("[mpirun, ./a]", "slotsPerWorker: 8"), "a.yaml");
   ASSERT_TRUE(converted) << converted.error().message;
   EXPECT_THAT(converted->yaml, HasSubstr("ranks: 16"));
-  EXPECT_TRUE(converted->notes.empty());
+  EXPECT_TRUE(converted->rebuild.empty());
 }
 
 // kubectl reads 0400 as octal, and a volume's mode must stay what it was.
@@ -94,15 +94,17 @@ TEST(Convert, ADeviceIsNotShared) {
   const auto with = [&](const std::string& devices) {
     std::string changed = manifest;
     return changed.replace(changed.find(worker), worker.size(),
-                           "{name: w, image: i, resources: {limits: {rdma/ib: " + devices + "}}}");
+                           "{name: w, image: i, resources: {limits: {nvidia.com/gpu: " + devices + "}}}");
   };
   const auto divided = convert(with("8"), "a.yaml");
   ASSERT_TRUE(divided) << divided.error().message;
-  EXPECT_THAT(divided->yaml, HasSubstr("rdma/ib: \"2\""));
-  EXPECT_THAT(divided->notes, testing::ElementsAre(HasSubstr("a device such as a GPU can't move")));
+  EXPECT_THAT(divided->yaml, HasSubstr("nvidia.com/gpu: \"2\""));
+  EXPECT_THAT(divided->rebuild, testing::ElementsAre(HasSubstr("a rank that uses a device such as a GPU can't move")));
   const auto shared = convert(with("1"), "a.yaml");
   ASSERT_FALSE(shared);
-  EXPECT_THAT(shared.error().message, HasSubstr("limits.rdma/ib: is 1 for 4 ranks, each of which gets a pod"));
+  EXPECT_THAT(shared.error().message,
+              HasSubstr("limits.nvidia.com/gpu: is 1 for 4 ranks, and a rank can't share a device: "
+                        "write nvidia.com/gpu: 4, or none"));
 }
 
 std::string with_worker(std::string manifest, const std::string& container) {
@@ -111,20 +113,20 @@ std::string with_worker(std::string manifest, const std::string& container) {
 }
 
 TEST(Convert, QuotedDevicesAreNotSharedEither) {
-  for (const std::string devices : {"nvidia.com/gpu: '1'", "rdma/hca: 1", "rdma/hca: '3'", "a.b/c: '1500m'"}) {
+  for (const std::string devices : {"nvidia.com/gpu: '1'", "amd.com/gpu: 1", "amd.com/gpu: '3'", "a.b/c: '1500m'"}) {
     const auto converted = convert(with_worker(job("[mpirun, ./a]", "slotsPerWorker: 2"),
                                                "{name: w, image: i, resources: {limits: {" + devices + "}}}"),
                                    "a.yaml");
     ASSERT_FALSE(converted) << devices << converted->yaml;
-    EXPECT_THAT(converted.error().message, HasSubstr("for 2 ranks, each of which gets a pod")) << devices;
+    EXPECT_THAT(converted.error().message, HasSubstr("for 2 ranks, and a rank can't share a device")) << devices;
   }
 }
 
 TEST(Convert, HydrasEnvironmentMayBeOneWord) {
   const auto converted = convert(job("[mpiexec.hydra, -genv, A=1, -genv, B, '2', -n, '4', ./a]"), "a.yaml");
   ASSERT_TRUE(converted) << converted.error().message;
-  EXPECT_THAT(converted->notes,
-              testing::ElementsAre(HasSubstr("mpiexec.hydra is of another MPI: the program must be")));
+  EXPECT_THAT(converted->rebuild,
+              testing::ElementsAre(HasSubstr("mpiexec.hydra: rebuild the program with Open MPI 5")));
   EXPECT_THAT(converted->yaml, HasSubstr("ranks: 4"));
   EXPECT_THAT(converted->yaml, HasSubstr("name: A"));
   EXPECT_THAT(converted->yaml, HasSubstr("name: B"));
@@ -140,8 +142,8 @@ TEST(Convert, WrongInputNamesLineFieldAndRemedy) {
   for (const auto& [manifest, message] : std::vector<std::pair<std::string, std::string>>{
            {"kind: [", "a.yaml:1: "},
            {"kind: Pod\n", "holds no MPIJob"},
-           {"apiVersion: kubeflow.org/v1alpha1\nkind: MPIJob\n",
-            "a.yaml:1: apiVersion: is \"kubeflow.org/v1alpha1\": must be kubeflow.org/v2beta1, v1 or v1alpha2"},
+           {"apiVersion: kubeflow.org/v3\nkind: MPIJob\nspec: {}\n",
+            "a.yaml:1: apiVersion: is \"kubeflow.org/v3\": must be kubeflow.org/v2beta1, v1, v1alpha2 or v1alpha1"},
            {"apiVersion: kubeflow.org/v1\nkind: MPIJob\nspec:\n  mpiReplicaSpecs: {}\n",
             "a.yaml:4: spec.mpiReplicaSpecs.Launcher: is missing"},
            {"apiVersion: kubeflow.org/v1\nkind: MPIJob\nspec: 3\n", "a.yaml:3: spec: must be an object"},

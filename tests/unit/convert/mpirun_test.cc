@@ -31,7 +31,7 @@ TEST(Mpirun, EverySpellingOfTheNumberOfRanks) {
   for (const char* option : {"-n 6", "-np 6", "--np 6", "--n 6", "-c 6", "--np=6"}) {
     const auto run = read(std::string(option) + " ./a -n 7");
     ASSERT_TRUE(run) << run.error().message;
-    EXPECT_EQ(run->ranks, 6U) << option;
+    EXPECT_EQ(run->ranks, Count{.number = 6}) << option;
     EXPECT_THAT(program_of(*run), ElementsAre("./a", "-n", "7"));
   }
 }
@@ -54,15 +54,15 @@ TEST(Mpirun, WhatHasNoMeaningWithAPodForEachRankIsNotNamed) {
 }
 
 TEST(Mpirun, WrongInputNamesTheOption) {
-  for (const auto& [line, message] :
-       std::vector<std::pair<std::string, std::string>>{{"-np two prog", "-np is \"two\": write a number"},
-                                                        {"-np 0 prog", "at least 1"},
-                                                        {"-np $N prog", "-np is $N, which only a shell can expand"},
-                                                        {"-np", "-np has no value"},
-                                                        {"-np 2", "no program to run"},
-                                                        {"--frobnicate prog", "--frobnicate isn't known"},
-                                                        {"'-x A=1' prog", "\"-x A=1\" is one word"},
-                                                        {"-np 2 a : -np 2 b", "several programs"}}) {
+  for (const auto& [line, message] : std::vector<std::pair<std::string, std::string>>{
+           {"-np two prog", "-np is \"two\": write a number"},
+           {"-np 0 prog", "at least 1"},
+           {"-np ${N:-2} prog", "-np is ${N:-2}, which only a shell can expand"},
+           {"-np", "-np has no value"},
+           {"-np 2", "no program to run"},
+           {"--frobnicate prog", "--frobnicate isn't known"},
+           {"'-x A=1' prog", "\"-x A=1\" is one word"},
+           {"-np 2 a : -np 2 b", "several programs"}}) {
     const auto run = read(line);
     ASSERT_FALSE(run) << line;
     EXPECT_THAT(run.error().message, HasSubstr(message)) << line;
