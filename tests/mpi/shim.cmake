@@ -35,6 +35,9 @@ target_sources(shim_ignored PRIVATE ${ignored_arguments}/ignored_arguments.gen.h
 target_include_directories(shim_ignored PRIVATE ${ignored_arguments})
 target_sources(shim_every_procedure PRIVATE ${every_procedure}/every_procedure.gen.h)
 target_include_directories(shim_every_procedure PRIVATE ${every_procedure})
+target_sources(shim_random_objects PRIVATE shim/programs/random_objects/made.c shim/programs/random_objects/requests.c
+               shim/programs/random_objects/storage.c)
+set_target_properties(shim_random_objects PROPERTIES UNITY_BUILD OFF)
 # A C program that makes the calls of a compiled Fortran program; needs no Fortran compiler.
 find_library(BSP_MPI_FORTRAN_LIBRARY mpi_mpifh HINTS ${MPI_C_LIB_DIRS} /usr/lib/x86_64-linux-gnu/openmpi/lib REQUIRED)
 add_executable(shim_mpif shim/fortran/mpif.c)
@@ -85,7 +88,7 @@ target_link_libraries(shim_outlasting PRIVATE shim_outlasting_library MPI::MPI_C
 list(APPEND shim_program_targets shim_mpif shim_other_mpi shim_tool shim_opened shim_linked shim_plugin shim_outlasting)
 
 bsp_test(shim_test SOURCES shim/shim_test.cc shim/endings_test.cc shim/files_test.cc shim/first_messages_test.cc
-                  shim/leaving_test.cc shim/opened_test.cc shim/own_messages_test.cc shim/timers_test.cc shim/job.cc epochs/cluster.cc ../integration/relay/fake_init.cc
+                  shim/leaving_test.cc shim/opened_test.cc shim/own_messages_test.cc shim/random_objects_test.cc shim/timers_test.cc shim/job.cc epochs/cluster.cc ../integration/relay/fake_init.cc
          DEPS bsp_net bsp_wire bsp_init_control LABELS mpi)
 add_dependencies(shim_test bsp-sidecar bspmpi bspmpi_tsan lattice_boltzmann ${shim_program_targets})
 
