@@ -74,6 +74,9 @@ inline constexpr std::string_view kControlSocket = "/run/bsp/control";  // sidec
 inline constexpr std::string_view kImagesDir = "/run/bsp/images";       // capture socket and received images
 inline constexpr std::string_view kTlsDir = "/run/bsp-tls";             // ca.pem, cert.pem, key.pem: sidecar only
 
+// Open MPI's files in /dev/shm begin with it: they last as long as an epoch, and belong to one pod.
+inline constexpr std::string_view kSharedSegment = "sm_segment.";
+
 // At the end of the app container's termination message.
 inline constexpr std::string_view kFinalizedNote = "the program had returned from MPI_Finalize";
 
@@ -126,10 +129,11 @@ inline constexpr std::string_view kEnvFaultDirectory = "BSP_FAULT_DIRECTORY";
 // Text, one KEY=VALUE a line, written to a temporary name and renamed by the sidecar when an epoch
 // opens; read by the shim in MPI_Init and after each gate. Besides the keys below it holds every
 // PMIX_* variable that PMIx_server_setup_fork returned; the shim puts those into its environment.
-inline constexpr std::string_view kEpochNumber = "BSP_EPOCH";        // decimal, strictly growing
-inline constexpr std::string_view kEpochRank = "BSP_RANK";           // decimal
-inline constexpr std::string_view kEpochRanks = "BSP_RANKS";         // decimal
-inline constexpr std::string_view kEpochRankSets = "BSP_RANK_SETS";  // Set number of each rank: 0,0,1,1
+inline constexpr std::string_view kEpochNumber = "BSP_EPOCH";            // decimal, strictly growing
+inline constexpr std::string_view kEpochRank = "BSP_RANK";               // decimal
+inline constexpr std::string_view kEpochRanks = "BSP_RANKS";             // decimal
+inline constexpr std::string_view kEpochRankSets = "BSP_RANK_SETS";      // Set number of each rank: 0,0,1,1
+inline constexpr std::string_view kEpochLocalRanks = "BSP_LOCAL_RANKS";  // those of this pod, ascending: 4,5
 // PMIx namespace of an epoch: <job uid>-e<epoch>.
 
 // --- TLS ---------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "crds/reflect.h"
 #include "crds/wire.h"
@@ -22,10 +23,19 @@ constexpr void fields_of(Of<WatchRequest>, auto&& v) {
   v("wait_ms", &WatchRequest::wait_ms, kRequired);
 }
 
-struct EpochRequest {  // openEpoch, ping
+struct EpochRequest {  // openEpoch
   std::uint64_t epoch = 0;
 };
 constexpr void fields_of(Of<EpochRequest>, auto&& v) { v("epoch", &EpochRequest::epoch, kRequired); }
+
+struct PingRequest {  // ping
+  std::uint64_t epoch = 0;
+  std::vector<std::uint32_t> ranks;  // those of the pod that are waited for; none: all
+};
+constexpr void fields_of(Of<PingRequest>, auto&& v) {
+  v("epoch", &PingRequest::epoch, kRequired);
+  v("ranks", &PingRequest::ranks, Field{.most = kMostMembers});
+}
 
 struct GateRequest {  // armGate, cancelGate
   std::uint64_t superstep = 0;

@@ -48,7 +48,7 @@ using bsp::to_string;
 //                                                      as max_bytes hold, but one at least; left_out says how many more.
 //                                                      With `every` only those that sampled() names; a sidecar of an
 //                                                      older version sends the others too
-// O  setReport        {members: [{rank, address, pod, since}], max_bytes?, every?} -> {reports: [RankReport],
+// O  setReport        {members: [{rank, address, pod, seat?, since}], max_bytes?, every?} -> {reports: [RankReport],
 //                                                      missing: [rank]}
 //                                                      sent to a Set Manager, which queries its members; each gets the same
 //                                                      share of max_bytes. A caller of an older version omits max_bytes
@@ -62,6 +62,9 @@ using bsp::to_string;
 // P  modex            {epoch, rank}            -> body   connection data of one rank (direct modex)
 // P  checkpoint       {migration}              -> {}, then the connection carries the stream of
 //                                                      sidecar/transfer/stream.h
+//
+// What the operator asks of one rank has `seat`, its seat in the pod, unless it is 0. A pod prepares an epoch for all its seats.
+inline constexpr const char* kSeat = "seat";
 inline constexpr const char* kStatus = "status";
 inline constexpr const char* kWatch = "watch";
 inline constexpr const char* kPrepareEpoch = "prepareEpoch";
@@ -92,6 +95,7 @@ inline constexpr std::uint64_t kMostNs = 1ull << 62;    // of any duration or ti
 inline constexpr std::size_t kMostRecords = 256;        // supersteps of one report: BSP_RING_RECORDS of the ring
 inline constexpr std::size_t kMostSets = 64;            // BSP_MAX_SETS of the ring
 inline constexpr std::size_t kMostPartners = 16;        // BSP_RING_PARTNERS of the ring
+inline constexpr std::uint32_t kMostSeats = 256;        // of a pod
 inline constexpr std::size_t kMostMembers = 1'000'000;  // only the operator sends a plan
 inline constexpr Field kText{.most = kMostText};
 inline constexpr Field kCount{.most = kMostSupersteps};
@@ -105,10 +109,11 @@ inline constexpr std::size_t kUnpagedReports = 4 << 20;
 // --- Epochs --------------------------------------------------------------------------------------
 struct Member {
   std::uint32_t rank = 0;
-  std::string pod;        // pod name: the TLS identity that this rank's sidecar must show
-  std::string pod_uid;    // only this pod may continue the rank's process in this epoch
-  std::string address;    // ip:port of the sidecar
-  std::uint32_t set = 0;  // Set number, index into EpochPlan.sets
+  std::string pod;         // pod name: the TLS identity that this rank's sidecar must show
+  std::string pod_uid;     // only this pod may continue the rank's process in this epoch
+  std::string address;     // ip:port of the sidecar
+  std::uint32_t set = 0;   // Set number, index into EpochPlan.sets
+  std::uint32_t seat = 0;  // in the pod (crds/seat.h)
 
   bool operator==(const Member&) const = default;
 };
@@ -118,6 +123,7 @@ constexpr void fields_of(Of<Member>, auto&& v) {
   v("pod_uid", &Member::pod_uid, kRequired);
   v("address", &Member::address, kRequired);
   v("set", &Member::set);
+  v("seat", &Member::seat, Field{.rare = true, .most = kMostSeats - 1});
 }
 
 // One MPI epoch: who is where. Written by the operator; the committed one is in BSPJob.status.epoch.
@@ -219,6 +225,7 @@ struct RankStatus {
                               // also over a restart of the sidecar
   std::uint32_t rank = 0;
   std::string pod;
+  std::uint32_t seat = 0;  // in the pod (crds/seat.h)
   RankPhase phase = RankPhase::kWaiting;
   bool init_connected = false;       // bsp-init is connected
   std::uint64_t epoch = 0;           // that the program says it has entered last; of a copy that hasn't yet: 0
@@ -257,6 +264,7 @@ constexpr void fields_of(Of<RankStatus>, auto&& v) {
   v("version", &RankStatus::version, kRequired);
   v("rank", &RankStatus::rank, kRequired);
   v("pod", &RankStatus::pod, kText);
+  v("seat", &RankStatus::seat, Field{.rare = true, .most = kMostSeats - 1});
   v("phase", &RankStatus::phase, kRequired);
   v("init_connected", &RankStatus::init_connected);
   v("epoch", &RankStatus::epoch, kCount);
