@@ -48,6 +48,14 @@ void Program::apply(const control::FromInit& message, std::uint64_t now_ns) {
                    if (state == ProgramState::kRestored || state == ProgramState::kRestoring)
                      state = ProgramState::kWaiting;
                  },
+                 [&](const control::Vacated&) {
+                   Program free;  // nothing is left of the last one
+                   free.init_connected = init_connected;
+                   free.state = ProgramState::kWaiting;
+                   free.uid = uid;
+                   free.gid = gid;
+                   *this = std::move(free);
+                 },
                  [&](const control::Throttled& m) { throttle.note(m.ns, now_ns); },
              },
              message);

@@ -166,8 +166,14 @@ struct Throttled {
 };
 constexpr void fields_of(Of<Throttled>, auto&& v) { v("ns", &Throttled::ns); }
 
+// The program whose copy runs elsewhere is gone, and this container waits for another.
+struct Vacated {
+  static constexpr std::string_view kVerb = "vacated";
+};
+constexpr void fields_of(Of<Vacated>, auto&&) {}
+
 using FromInit = std::variant<Hello, Running, Stopped, Exited, Dumping, Dumped, DumpFailed, Restored, RestoreFailed,
-                              Discarded, Throttled>;
+                              Vacated, Discarded, Throttled>;
 
 // --- sidecar -> bsp-init ---------------------------------------------------------------------------
 // The capture socket is open: dump the stopped program into it.
@@ -212,6 +218,13 @@ struct Kill {
 };
 constexpr void fields_of(Of<Kill>, auto&& v) { v("reason", &Kill::reason, kRare); }
 
+// SIGKILL the program, which was dumped and runs elsewhere, and wait for another. Answered by Vacated, or as Kill: by Exited, if the
+// program has left files behind that another one must not find.
+struct Vacate {
+  static constexpr std::string_view kVerb = "vacate";
+};
+constexpr void fields_of(Of<Vacate>, auto&&) {}
+
 // `exited` was recorded: bsp-init may exit.
 struct Bye {
   static constexpr std::string_view kVerb = "bye";
@@ -238,7 +251,7 @@ struct Fresh {
 };
 constexpr void fields_of(Of<Fresh>, auto&& v) { v("ns", &Fresh::ns); }
 
-using ToInit = std::variant<Dump, Abandon, Restore, Continue, Discard, Kill, Bye, Stay, Quit, Fresh>;
+using ToInit = std::variant<Dump, Abandon, Restore, Continue, Discard, Kill, Vacate, Bye, Stay, Quit, Fresh>;
 
 // --- Packets ---------------------------------------------------------------------------------------
 namespace detail {

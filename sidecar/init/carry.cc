@@ -13,6 +13,7 @@
 #include <set>
 
 #include "base/core/fd.h"
+#include "base/core/read_file.h"
 #include "crds/carry_path.h"
 #include "crds/names.h"
 #include "sidecar/init/carry_format.h"
@@ -253,6 +254,8 @@ Result<std::vector<std::string>> shared_memory_files(uid_t uid, const std::strin
   std::vector<std::string> out;
   BSP_TRY(const std::vector<std::string> names, list_dir_if_any(dir));
   for (const std::string& name : names) {
+    // Another rank of this pod may have one still; none is left of a rank that has closed its epoch.
+    if (name.starts_with(names::kSharedSegment)) continue;
     struct stat info{};
     const std::string path = dir + "/" + name;
     if (::lstat(path.c_str(), &info) != 0) {
@@ -263,6 +266,20 @@ Result<std::vector<std::string>> shared_memory_files(uid_t uid, const std::strin
     if (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)) out.push_back(path);
   }
   return out;
+}
+
+Result<std::vector<std::string>> shared_memory_files_of(pid_t pid, uid_t uid, const std::string& dir) {
+  BSP_TRY(std::vector<std::string> files, shared_memory_files(uid, dir));
+  if (files.empty()) return files;
+  const std::string process = "/proc/" + std::to_string(pid);
+  BSP_TRY(const std::string maps, read_file(process + "/maps"));
+  BSP_TRY(const std::vector<std::string> descriptors, list_dir(process + "/fd"));
+  std::set<std::string> open;
+  for (const std::string& fd : descriptors)
+    if (auto target = read_link(process + "/fd/" + fd)) open.insert(*std::move(target));
+  std::erase_if(files,
+                [&](const std::string& path) { return !open.contains(path) && !maps.contains(" " + path + "\n"); });
+  return files;
 }
 
 Result<void> write_carry(const std::vector<std::string>& trees, const Changes& changes, int fd) {

@@ -23,13 +23,16 @@ Result<std::vector<std::string>> parse_carry_paths(std::string_view text);
 // The regular files and directories in /dev/shm that belong to `uid`.
 Result<std::vector<std::string>> shared_memory_files(uid_t uid, const std::string& dir = "/dev/shm");
 
+// Those of them that the process has open or mapped. The ranks of a pod share /dev/shm, and each takes only its own along.
+Result<std::vector<std::string>> shared_memory_files_of(pid_t pid, uid_t uid, const std::string& dir = "/dev/shm");
+
 // Writes `changes` and everything below `trees` to `fd`, preserving holes. Missing trees are skipped; within them,
 // sockets, devices and unreadable files are errors that name the file.
 Result<void> write_carry(const std::vector<std::string>& trees, const Changes& changes, int fd);
 
 // Unpacks the archive over the existing files, with groups, modes, extended attributes and times, and removes what
 // the program has removed. `age` is this pod's. kRefused: an unchanged file of the source's image is missing in this
-// one.
-Result<void> read_carry(const std::string& archive, const Age& age);
+// one; or, with `keep` (a directory that other programs use too), a file is there already.
+Result<void> read_carry(const std::string& archive, const Age& age, const std::string& keep = "");
 
 }  // namespace bsp::init

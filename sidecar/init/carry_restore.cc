@@ -37,7 +37,8 @@ std::int64_t changed_ns(const struct stat& info) {
 
 class Unpacker {
  public:
-  Unpacker(archive* in, const std::string& file, const Age& age) : in_(in), file_(file), age_(age) {}
+  Unpacker(archive* in, const std::string& file, const Age& age, const std::string& keep)
+      : in_(in), file_(file), age_(age), keep_(keep) {}
 
   Result<void> run() {
     ::umask(0);
@@ -64,6 +65,9 @@ class Unpacker {
     if (!path.starts_with('/') || (path + "/").find("/../") != std::string::npos)
       return fail(ErrorCode::kInvalid, "restoring carried " + path + ": it is not an absolute path");
     carried_.insert(path);
+    if (struct stat there{}; !keep_.empty() && path.starts_with(keep_ + "/") && ::lstat(path.c_str(), &there) == 0)
+      return fail(ErrorCode::kRefused,
+                  "restoring carried " + path + ": another rank of this pod has a file of that name");
     if (archive_entry_filetype(entry) == AE_IFDIR) return make_directory(path, entry);
     if (const char* first = archive_entry_hardlink(entry))
       return make(path, [&] { return ::link(first, path.c_str()); });
@@ -235,6 +239,7 @@ class Unpacker {
   archive* in_;
   const std::string& file_;
   const Age& age_;
+  const std::string& keep_;
   std::vector<ChangedDirectory> directories_;
   std::set<std::string> carried_;
   std::vector<Entry> finished_last_;
@@ -242,13 +247,13 @@ class Unpacker {
 
 }  // namespace
 
-Result<void> read_carry(const std::string& file, const Age& age) {
+Result<void> read_carry(const std::string& file, const Age& age, const std::string& keep) {
   const ArchiveReader in(archive_read_new(), archive_read_free);
   archive_read_support_format_tar(in.get());
   if (archive_read_open_filename(in.get(), file.c_str(), kArchiveBlock) != ARCHIVE_OK) {
     return archive_error(in.get(), "opening " + file);
   }
-  return Unpacker(in.get(), file, age).run();
+  return Unpacker(in.get(), file, age, keep).run();
 }
 
 }  // namespace bsp::init

@@ -48,14 +48,24 @@ int install_into(const std::string& directory) {
   return done ? 0 : 1;
 }
 
-// Records the user that this container runs as, which is the one that the image, or its runtime, would run the
-// program as.
-int note_user(const std::string& file) {
+bool write_user(const std::string& file) {
   std::FILE* const out = std::fopen(file.c_str(), "we");
   const bool written = out != nullptr && std::fprintf(out, "%u:%u", ::getuid(), ::getgid()) > 0;
-  if ((out == nullptr || std::fclose(out) == 0) && written) return 0;
+  if ((out == nullptr || std::fclose(out) == 0) && written) return true;
   std::perror(("bsp-init: writing " + file).c_str());
-  return 1;
+  return false;
+}
+
+// Records the user that this container runs as, which is the one that the image, or its runtime, would run the
+// program as. In a pod of several seats this is a container for all, and each seat reads it in its own directory.
+int note_user(const std::string& run_dir) {
+  bool written = write_user(run_dir + "/user");
+  for (int seat = 0;; ++seat) {
+    const std::string of_seat = run_dir + "/seat-" + std::to_string(seat);
+    if (::access(of_seat.c_str(), F_OK) != 0) break;
+    written = write_user(of_seat + "/user") && written;
+  }
+  return written ? 0 : 1;
 }
 
 }  // namespace
@@ -63,7 +73,7 @@ int note_user(const std::string& file) {
 int main(int argc, char** argv) {
   if (argc == 3 && std::string_view(argv[1]) == "--install") return install_into(argv[2]);
   const std::string run_dir = environment(bsp::names::kEnvRunDir, bsp::names::kRunDir);
-  if (argc == 2 && std::string_view(argv[1]) == "--note-user") return note_user(run_dir + "/user");
+  if (argc == 2 && std::string_view(argv[1]) == "--note-user") return note_user(run_dir);
   bsp::init::Options options;
   int at = 1;
   for (; at < argc; ++at) {
@@ -85,6 +95,7 @@ int main(int argc, char** argv) {
   options.user = environment(bsp::names::kEnvUser);
   options.groups = environment(bsp::names::kEnvGroups);
   options.carry_paths = environment(bsp::names::kEnvCarryPaths);
+  options.shares_memory = setting("OMPI_COMM_WORLD_LOCAL_SIZE", 1) > 1;
   options.pod_volumes = environment(bsp::names::kEnvPodVolumes);
   options.termination_log = environment(bsp::names::kEnvTerminationLog, "/dev/termination-log");
   options.grace = std::chrono::seconds(setting(bsp::names::kEnvGrace, 0));

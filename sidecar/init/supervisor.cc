@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <format>
 #include <string>
+#include <utility>
 
 #include "base/core/fault.h"
 #include "base/core/read_file.h"
@@ -271,7 +272,7 @@ void Supervisor::on_child(pid_t pid, int status) {
       on_unpacked(status);
     } else {
       if (status != 0 && failure_.empty()) {
-        failure_ = read_file(worker_log_).value_or("");
+        failure_ = read_file(worker_log()).value_or("");
         if (failure_.empty()) failure_ = "archiving the carried files was interrupted";
       }
       end_dump_if_ready();
@@ -304,11 +305,15 @@ void Supervisor::on_program(int status) {
     if (criu_ > 0) kill_session(criu_);
     report(control::DumpFailed{.migration = migration_, .message = "the program ended during its dump"});
   }
-  if (discarding_) {
-    discarding_ = false;
-    state_ = State::kWaiting;
-    report(control::Discarded{.migration = migration_});
-    return;
+  switch (std::exchange(leaving_, Leaving::kNo)) {
+    case Leaving::kDiscarded:
+      state_ = State::kWaiting;
+      report(control::Discarded{.migration = migration_});
+      return;
+    case Leaving::kVacated:
+      return become_vacant();
+    case Leaving::kNo:
+      break;
   }
   if (WIFSIGNALED(status)) {
     exit_signal_ = WTERMSIG(status);

@@ -12,11 +12,12 @@
 //  (--restore) Waiting ─┼─restore─> Restoring ──> Restored     Dumped (stopped; kill or continue)
 //                 ^     └───────────── │ ────────────┘
 //                 └── failed, discard ─┘       every state but Waiting ──program ends──> Exited
+//                                              Dumped ──vacate──> Waiting
 //
 // In Dumping a worker first finds what the program has written in its pod (carry.h); criu starts when that can be
 // moved.
 //
-// Only `continue` lets a stopped program run, and only the sidecar's `kill`, `quit` and `discard` kill it, with two
+// Only `continue` lets a stopped program run, and only the sidecar's `kill`, `vacate`, `quit` and `discard` kill it, with two
 // exceptions. supervisor_fence.cc stops a running program for as long as no sidecar vouches for this pod. And a
 // program that outlives the pod's grace period is killed within it, so that its end is still reported.
 #pragma once
@@ -43,14 +44,15 @@ namespace bsp::init {
 struct Options {
   bool restore = false;
   std::vector<std::string> command;
-  std::string runtime_dir;                  // the directory of this binary, with libbspmpi.so and bin/criu
-  std::string run_dir;                      // names::kRunDir or BSP_RUN_DIR
-  std::string criu;                         // BSP_CRIU, else <runtime>/bin/criu
-  std::string user;                         // BSP_USER
-  std::string groups;                       // BSP_GROUPS
-  std::string carry_paths;                  // BSP_CARRY_PATHS
-  std::string pod_volumes;                  // BSP_POD_VOLUMES
-  std::string termination_log;              // BSP_TERMINATION_LOG, else /dev/termination-log
+  std::string runtime_dir;      // the directory of this binary, with libbspmpi.so and bin/criu
+  std::string run_dir;          // names::kRunDir or BSP_RUN_DIR
+  std::string criu;             // BSP_CRIU, else <runtime>/bin/criu
+  std::string user;             // BSP_USER
+  std::string groups;           // BSP_GROUPS
+  std::string carry_paths;      // BSP_CARRY_PATHS
+  bool shares_memory = false;   // the pod has more seats, and one /dev/shm for all: OMPI_COMM_WORLD_LOCAL_SIZE
+  std::string pod_volumes;      // BSP_POD_VOLUMES
+  std::string termination_log;  // BSP_TERMINATION_LOG, else /dev/termination-log
   std::chrono::milliseconds fence_limit{};  // fencing::kLimit, or BSP_FENCE_LIMIT_MS
   std::chrono::seconds grace{};             // BSP_GRACE_SECONDS; 0: unknown
 };
@@ -116,6 +118,8 @@ class Supervisor {
   void on_restore_criu(int status);
   void fail_restore(const std::string& why);
   void discard(const std::string& migration);
+  void vacate();
+  void become_vacant();
   void abandon();
   void kill_descendants();
   void warm_up();
@@ -157,14 +161,15 @@ class Supervisor {
   pid_t worker_ = 0;
   pid_t warm_ = 0;
   std::optional<Steady::time_point> warm_up_at_;
-  std::string worker_log_;
+  [[nodiscard]] std::string worker_log() const { return criu_paths_.work + "/carry.log"; }
   ChangeClock changes_;
   std::optional<transfer::CaptureClient> capture_;  // until the worker has found what is to be carried
   Fd found_;                                        // where the worker reports it
   std::string failure_;                             // the first error in the pending dump
   Steady::time_point action_start_{};
   std::optional<Steady::time_point> kill_criu_at_;
-  bool discarding_ = false;
+  enum class Leaving { kNo, kDiscarded, kVacated } leaving_ = Leaving::kNo;  // killed, to wait for another program
+  bool left_files_ = false;  // the program wrote files in this container, and took copies along
   bool continue_after_dump_ = false;
   pid_t restoring_pid_ = 0;
   User restoring_user_;  // from the source

@@ -97,6 +97,7 @@ void Supervisor::handle(const control::ToInit& message) {
                  },
                  [this](const control::Discard& m) { discard(m.migration); },
                  [this](const control::Kill& m) { kill_program(m.reason); },
+                 [this](const control::Vacate&) { vacate(); },
                  [this](const control::Bye&) {
                    if (state_ == State::kExited) bye_ = true;
                  },

@@ -25,6 +25,7 @@ namespace {
 // its traces in it. So it gets this much time.
 constexpr std::chrono::seconds kAbandonGrace{2};
 constexpr std::chrono::seconds kStopLimit{2};
+constexpr int kLastOutputMs = 2000;
 
 std::uint64_t nanoseconds_since(std::chrono::steady_clock::time_point start) {
   const auto took = std::chrono::steady_clock::now() - start;
@@ -116,12 +117,12 @@ Result<void> Supervisor::try_dump() {
 // A worker that writes 0 or 1 to `found` once it knows whether there is something to carry, and that all of it can be
 // carried. It then fills the archive while criu is running.
 Result<pid_t> Supervisor::start_packing(int archive, int found) {
-  worker_log_ = criu_paths_.work + "/carry.log";
-  return start_worker(user_, worker_log_, [this, archive, found]() -> Result<void> {
+  return start_worker(user_, worker_log(), [this, archive, found]() -> Result<void> {
     BSP_TRY(const Changes changes, find_pod_changes(options_.pod_volumes, changes_.since_ns()));
     BSP_TRY(const std::string status, read_file("/proc/" + std::to_string(program_) + "/status"));
     BSP_CHECK_OK(check_fits(changes, dumped_memory(status), checkpoint_capacity(options_.run_dir)));
-    BSP_TRY(std::vector<std::string> trees, shared_memory_files(user_.uid));
+    BSP_TRY(std::vector<std::string> trees,
+            options_.shares_memory ? shared_memory_files_of(program_, user_.uid) : shared_memory_files(user_.uid));
     for (const std::string& path : carry_paths_) {
       struct stat info{};
       if (::lstat(path.c_str(), &info) == 0 || (errno != ENOENT && errno != ENOTDIR)) trees.push_back(path);
@@ -136,6 +137,7 @@ void Supervisor::on_found() {
   char answer = 0;
   if (const ssize_t n = ::read(found_.get(), &answer, 1); n < 0 && (errno == EINTR || errno == EAGAIN)) return;
   found_.reset();
+  left_files_ = left_files_ || answer != '0';
   // Otherwise the worker has ended without one, and the reason is in its log.
   if (answer != 0 && failure_.empty())
     if (auto begun = start_dump_criu(answer == '1'); !begun) {
@@ -249,10 +251,11 @@ Result<void> Supervisor::try_restore() {
   // A pipe without a name had no holder any more: the program has closed its end.
   std::erase_if(restore_pipes_, [](const InheritedPipe& pipe) { return pipe.was.empty(); });
   if (moved.carried == 0) return start_restore_criu();
-  worker_log_ = criu_paths_.work + "/carry.log";
   const std::string archive = images + "/" + std::string(kCarryFile);
-  BSP_TRY(worker_, start_worker(restoring_user_, worker_log_,
-                                [this, &archive] { return read_carry(archive, age_of("/", changes_.since_ns())); }));
+  BSP_TRY(worker_, start_worker(restoring_user_, worker_log(), [this, &archive] {
+            const Age age = age_of("/", changes_.since_ns());
+            return read_carry(archive, age, options_.shares_memory ? "/dev/shm" : "");
+          }));
   return {};
 }
 
@@ -267,7 +270,7 @@ Result<void> Supervisor::start_restore_criu() {
 // The carried files are in place, so everything the process maps or has open exists now.
 void Supervisor::on_unpacked(int status) {
   if (status != 0) {
-    const std::string why = trimmed(read_file(worker_log_).value_or(""));
+    const std::string why = trimmed(read_file(worker_log()).value_or(""));
     fail_restore(why.empty() ? "unpacking the carried files was interrupted" : why);
   } else if (auto begun = start_restore_criu(); !begun) {
     fail_restore(begun.error().message);
@@ -320,13 +323,36 @@ void Supervisor::discard(const std::string& migration) {
     return;
   }
   if (migration == migration_ && state_ == State::kRestored && program_ > 0) {
-    discarding_ = true;  // answered when it was reaped
+    leaving_ = Leaving::kDiscarded;  // answered when it was reaped
     ::kill(program_, SIGKILL);
     return;
   }
   if (state_ == State::kWaiting) {
     report(control::Discarded{.migration = migration});
   }
+}
+
+// Another program must find this container as the image made it, so one with files of the last program ends.
+void Supervisor::vacate() {
+  if (state_ == State::kWaiting) report(control::Vacated{});
+  if (program_ <= 0) return;
+  if (state_ == State::kDumped && !left_files_) leaving_ = Leaving::kVacated;
+  kill_program("");
+}
+
+void Supervisor::become_vacant() {
+  kill_descendants();
+  for (OutputRelay* relay : {&out_, &err_}) {
+    relay->drain();
+    relay->flush(kLastOutputMs);
+  }
+  options_.restore = true;
+  held_ = false;
+  held_processes_.clear();
+  fresh_.reset();
+  kill_reason_.clear();
+  state_ = State::kWaiting;
+  report(control::Vacated{});
 }
 
 // In a waiting pod every descendant is criu or a half-restored process.

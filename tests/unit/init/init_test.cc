@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -26,6 +27,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
 namespace fs = std::filesystem;
 
 constexpr const char* kPasswd =
@@ -240,6 +242,39 @@ TEST_F(CarryFiles, SharedMemoryOfOneUser) {
   EXPECT_THAT(shared_memory_files(::getuid(), dir_ + "/absent").value(), IsEmpty());
   const FewDescriptors none(0);
   EXPECT_THAT(shared_memory_files(::getuid(), dir_).error().message, HasSubstr("listing " + dir_));
+}
+
+// Ranks of a pod share /dev/shm.
+TEST_F(CarryFiles, SharedMemoryThatAProcessUses) {
+  for (const char* name : {"open", "mapped", "of-another-rank", "sm_segment.rank0.0.1.0"})
+    std::ofstream(dir_ + "/" + name) << std::string(4096, 'x');
+  const Fd open(::open((dir_ + "/open").c_str(), O_RDONLY | O_CLOEXEC));
+  Fd file(::open((dir_ + "/mapped").c_str(), O_RDONLY | O_CLOEXEC));
+  void* const mapped = ::mmap(nullptr, 4096, PROT_READ, MAP_SHARED, file.get(), 0);
+  file.reset();
+  EXPECT_THAT(shared_memory_files(::getuid(), dir_).value(),
+              UnorderedElementsAre(dir_ + "/open", dir_ + "/mapped", dir_ + "/of-another-rank"));
+  EXPECT_THAT(shared_memory_files_of(::getpid(), ::getuid(), dir_).value(),
+              UnorderedElementsAre(dir_ + "/open", dir_ + "/mapped"));
+  ::munmap(mapped, 4096);
+  EXPECT_THAT(shared_memory_files_of(::getpid(), ::getuid(), dir_).value(), ElementsAre(dir_ + "/open"));
+}
+
+TEST_F(CarryFiles, FileOfAnotherRankIsNotReplaced) {
+  const std::string shared = dir_ + "/shm", archive = dir_ + "/carry.tar";
+  fs::create_directories(shared);
+  std::ofstream(shared + "/x") << "mine";
+  const Fd fd(::open(archive.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  ASSERT_TRUE(write_carry({shared + "/x"}, {}, fd.get()));
+  std::ofstream(shared + "/x") << "another rank's";
+  const auto refused = read_carry(archive, {}, shared);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("another rank of this pod has a file of that name"));
+  std::string text;
+  EXPECT_TRUE(std::getline(std::ifstream(shared + "/x"), text));
+  EXPECT_EQ(text, "another rank's");
+  fs::remove(shared + "/x");
+  EXPECT_TRUE(read_carry(archive, {}, shared));
 }
 
 TEST_F(CarryFiles, DirectoryThatCantBeListedIsNotEmpty) {
