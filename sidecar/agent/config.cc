@@ -1,9 +1,13 @@
 #include "sidecar/agent/config.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <optional>
+#include <ranges>
 
 #include "crds/names.h"
+#include "crds/wire.h"
 
 namespace bsp::sidecar {
 namespace {
@@ -13,24 +17,47 @@ std::string variable(std::string_view name, std::string_view otherwise = {}) {
   return std::string(text && *text ? std::string_view(text) : otherwise);
 }
 
-Result<std::uint32_t> number(std::string_view name) {
-  std::string text = variable(name);
+std::optional<std::uint32_t> number_in(std::string_view text) {
   std::uint32_t value = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size())
-    return fail(ErrorCode::kInvalid, std::format("{} must be a number, not \"{}\"", name, text));
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
   return value;
+}
+
+Result<std::uint32_t> number(std::string_view name) {
+  std::string text = variable(name);
+  if (const auto value = number_in(text)) return *value;
+  return fail(ErrorCode::kInvalid, std::format("{} must be a number, not \"{}\"", name, text));
+}
+
+// "4,5,6": a pod's ranks by seat.
+Result<std::vector<std::uint32_t>> seats_in(const std::string& text, std::uint32_t ranks) {
+  std::vector<std::uint32_t> seats;
+  for (const auto part : std::views::split(text, ',')) {
+    const auto rank = number_in(std::string_view(part));
+    if (!rank)
+      return fail(ErrorCode::kInvalid,
+                  std::format("{} must be numbers between commas, not \"{}\"", names::kEnvRank, text));
+    if (*rank >= ranks)
+      return fail(ErrorCode::kInvalid,
+                  std::format("{}={} must be less than {}={}", names::kEnvRank, text, names::kEnvRanks, ranks));
+    if (std::ranges::contains(seats, *rank))
+      return fail(ErrorCode::kInvalid, std::format("{}={} names rank {} twice", names::kEnvRank, text, *rank));
+    seats.push_back(*rank);
+  }
+  if (seats.size() > wire::kMostSeats)
+    return fail(ErrorCode::kInvalid, std::format("{} names {} ranks, a pod has at most {}", names::kEnvRank,
+                                                 seats.size(), wire::kMostSeats));
+  if (seats.empty()) return fail(ErrorCode::kInvalid, std::format("{} must be the pod's ranks", names::kEnvRank));
+  return seats;
 }
 
 }  // namespace
 
 Result<Config> Config::from_environment() {
   Config config;
-  BSP_TRY(config.rank, number(names::kEnvRank));
   BSP_TRY(config.ranks, number(names::kEnvRanks));
-  if (config.rank >= config.ranks)
-    return fail(ErrorCode::kInvalid, std::format("{}={} must be less than {}={}", names::kEnvRank, config.rank,
-                                                 names::kEnvRanks, config.ranks));
+  BSP_TRY(config.seats, seats_in(variable(names::kEnvRank), config.ranks));
   config.pod = variable(names::kEnvPod);
   if (config.pod.empty()) return fail(ErrorCode::kInvalid, std::format("{} must be the pod's name", names::kEnvPod));
   config.job = variable(names::kEnvJob);
@@ -49,5 +76,11 @@ Result<Config> Config::from_environment() {
 
 std::string Config::own_path(std::string_view name) const { return std::format("{}/sidecar/{}", run_dir, name); }
 std::string Config::path(std::string_view name) const { return std::format("{}/{}", run_dir, name); }
+std::string Config::seat_dir(std::size_t seat) const {
+  return seats.size() == 1 ? run_dir : std::format("{}/seat-{}", run_dir, seat);
+}
+std::string Config::seat_path(std::size_t seat, std::string_view name) const {
+  return std::format("{}/{}", seat_dir(seat), name);
+}
 
 }  // namespace bsp::sidecar

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/core/error.h"
 #include "crds/fencing.h"
@@ -13,7 +14,8 @@ namespace bsp::sidecar {
 struct Config {
   std::string job;
   std::string job_uid;
-  std::uint32_t rank = 0;
+  // The rank of each seat (an app container of this pod) when the pod was made; an epoch's plan may give a seat another one.
+  std::vector<std::uint32_t> seats;
   std::uint32_t ranks = 0;
   std::string pod;       // this sidecar's TLS identity
   std::string listen;    // address:port
@@ -26,8 +28,12 @@ struct Config {
   // An error names the variable and its valid values.
   static Result<Config> from_environment();
 
-  [[nodiscard]] std::string path(std::string_view name) const;      // <run_dir>/<name>: shared with the program
+  [[nodiscard]] std::string path(std::string_view name) const;      // <run_dir>/<name>
   [[nodiscard]] std::string own_path(std::string_view name) const;  // in a directory private to the sidecar
+  // What a seat shares with its program, which finds it in its own /run/bsp: run_dir itself in a pod of one seat, else
+  // <run_dir>/seat-<number>.
+  [[nodiscard]] std::string seat_dir(std::size_t seat) const;
+  [[nodiscard]] std::string seat_path(std::size_t seat, std::string_view name) const;
 };
 
 }  // namespace bsp::sidecar

@@ -16,32 +16,37 @@ long long seconds_of(std::chrono::nanoseconds time) {
 
 }  // namespace
 
-net::SteadyTime Freshness::fresh(const wire::EpochPlan* plan, std::uint32_t rank, net::SteadyTime now) const {
+bool has_rank_zero(const wire::EpochPlan* plan, const std::string& pod) {
+  return plan && !plan->members.empty() && plan->members[0].pod == pod;
+}
+
+// In a plan whose ranks are all in one pod, nobody is left to be heard.
+net::SteadyTime Freshness::fresh(const wire::EpochPlan* plan, const std::string& pod, net::SteadyTime now) const {
   if (!plan) return operator_spoke_;
   if (plan->members.size() < 2) return now;
-  if (rank != 0) return std::max(operator_spoke_, vouched_);
+  if (!has_rank_zero(plan, pod)) return std::max(operator_spoke_, vouched_);
   net::SteadyTime oldest = now;
   for (const wire::Member& member : plan->members) {
-    if (member.rank == rank) continue;
+    if (member.pod == pod) continue;
     const auto it = heard_.find(member.pod);
     oldest = std::min(oldest, it == heard_.end() ? net::SteadyTime::min() : it->second);
   }
   return std::max(operator_spoke_, oldest);
 }
 
-std::string Freshness::silent_peer(const wire::EpochPlan& plan, std::uint32_t rank, net::SteadyTime since) const {
+std::string Freshness::silent_peer(const wire::EpochPlan& plan, const std::string& pod, net::SteadyTime since) const {
   for (const wire::Member& member : plan.members) {
-    if (member.rank == rank) continue;
+    if (member.pod == pod) continue;
     const auto it = heard_.find(member.pod);
     if (it == heard_.end() || it->second <= since) return std::format("rank {} ({})", member.rank, member.pod);
   }
   return {};
 }
 
-Fence::Fence(net::Loop& loop, std::uint32_t rank, std::chrono::milliseconds limit, Hooks hooks,
+Fence::Fence(net::Loop& loop, std::string pod, std::chrono::milliseconds limit, Hooks hooks,
              std::optional<net::SteadyTime> before)
     : loop_(loop),
-      rank_(rank),
+      pod_(std::move(pod)),
       limit_(limit),
       hooks_(std::move(hooks)),
       freshness_(steady_now()),
@@ -66,7 +71,7 @@ void Fence::operator_spoke() {
   if (saved_fresh_ < now - limit_ / 2) save(now);
 }
 
-net::SteadyTime Fence::fresh() const { return freshness_.fresh(hooks_.plan(), rank_, steady_now()); }
+net::SteadyTime Fence::fresh() const { return freshness_.fresh(hooks_.plan(), pod_, steady_now()); }
 
 std::chrono::milliseconds Fence::age() const {
   return std::chrono::ceil<std::chrono::milliseconds>(steady_now() - fresh());
@@ -80,7 +85,7 @@ void Fence::save(net::SteadyTime fresh) {
 bool Fence::must_stay(net::SteadyTime ended) const {
   const auto now = steady_now();
   const wire::EpochPlan* plan = hooks_.plan();
-  if (!plan || plan->members.size() < 2) return false;
+  if (!plan || alone(*plan)) return false;
   // The operator asks for a status every two seconds.
   if (now < freshness_.operator_spoke() + limit_ / 6) return false;
   // The others may notice the operator's silence later than this pod.
@@ -90,7 +95,7 @@ bool Fence::must_stay(net::SteadyTime ended) const {
 void Fence::check_due() {
   const auto now = steady_now();
   const wire::EpochPlan* plan = hooks_.plan();
-  const auto fresh = freshness_.fresh(plan, rank_, now);
+  const auto fresh = freshness_.fresh(plan, pod_, now);
   save(fresh);
   if (const auto due = freshness_.operator_spoke() + limit_ / 3; now < due) {
     if (std::exchange(asking_, false)) {
@@ -105,7 +110,8 @@ void Fence::check_due() {
                 {{"seconds", seconds_of(now - freshness_.operator_spoke())}});
   if (plan)
     for (const wire::Member& member : plan->members)
-      if (member.rank != rank_ && (rank_ == 0 || member.rank == 0)) ask(member);
+      if (const bool rank_zero = has_rank_zero(plan, pod_); member.pod != pod_ && (rank_zero || member.rank == 0))
+        ask(member, !rank_zero);
   const auto over = std::max(fresh + limit_, earliest_end_);
   // Before its first epoch a program can do nothing that counts, and no sidecar admits it to one any more.
   if (plan && now >= over && hooks_.computes()) hooks_.end_program(why());
@@ -114,14 +120,19 @@ void Fence::check_due() {
   timer_ = loop_.at(next, [this] { check_due(); });
 }
 
-void Fence::ask(const wire::Member& member) {
+bool Fence::alone(const wire::EpochPlan& plan) const {
+  return plan.members.size() < 2 ||
+         std::ranges::all_of(plan.members, [this](const wire::Member& member) { return member.pod == pod_; });
+}
+
+void Fence::ask(const wire::Member& member, bool answers_for_all) {
   if (!asked_.insert(member.pod).second) return;
   const auto asked = steady_now();
-  hooks_.ask(member, [this, alive = alive_, pod = member.pod, asked](Result<net::Answer> answer) {
+  hooks_.ask(member, [this, alive = alive_, pod = member.pod, asked, answers_for_all](Result<net::Answer> answer) {
     if (!*alive) return;
     asked_.erase(pod);
     if (!answer) return;
-    if (rank_ == 0) return freshness_.heard(pod, asked);
+    if (!answers_for_all) return freshness_.heard(pod, asked);
     const auto age = answer->header.find(fencing::kAge);
     if (age == answer->header.end() || !age->is_number_unsigned()) return;
     // As good as infinite, and can't overflow.
@@ -134,8 +145,8 @@ std::string Fence::why() const {
   const auto now = steady_now();
   const wire::EpochPlan* plan = hooks_.plan();
   std::string who;
-  if (plan && rank_ == 0)
-    who = freshness_.silent_peer(*plan, rank_, now - limit_) + " does not answer";
+  if (has_rank_zero(plan, pod_))
+    who = freshness_.silent_peer(*plan, pod_, now - limit_) + " does not answer";
   else if (plan)
     who = std::format("rank 0 ({}) does not answer, or is cut off as well", plan->members[0].pod);
   return std::format(

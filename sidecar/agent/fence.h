@@ -1,23 +1,23 @@
-// Ends the rank's program when this pod is cut off from everyone who could know that it still runs.
+// Ends the programs of this pod when it is cut off from everyone who could know that they still run.
 //
 // "Fresh" is the last moment at which this pod knows that it was not cut off:
 //
-//   every rank          the operator's last message
-//   rank 0, else        the last answer of the other ranks' sidecars; the oldest of them counts
-//   other ranks, else   rank 0's fresh, which rank 0 reports as an age, so that no two clocks are compared
+//   every pod            the operator's last message
+//   rank 0's pod, else   the last answer of the other pods' sidecars; the oldest of them counts
+//   other pods, else     the fresh of rank 0's pod, which it reports as an age, so that no two clocks are compared
 //
 // A single answering peer proves nothing, because it may be on the same cut-off node. All peers together do: the
 // operator restarts no rank until it knows that at least one of them has ended
 // (operator/reconcile/kernel/lost_pods.h), and that one no longer answers. So an operator that is away for hours
-// harms no job whose ranks reach each other, and a job with a single rank, which has no peer to ask, is never ended
+// harms no job whose pods reach each other, and a job with a single pod, which has no peer to ask, is never ended
 // here.
 //
 // A finished rank also counts as a peer that must answer: to the operator, its missing pod is one of the ends after
 // which the others may be restarted. So while the operator is silent, such a pod stays for as long as a peer with an
 // unfinished program asks it.
 //
-// While the operator is heard, this costs a timer and a small file every ten seconds. Otherwise rank 0 asks every
-// rank and every rank asks rank 0, over the links that an epoch has anyway.
+// While the operator is heard, this costs a timer and a small file every ten seconds. Otherwise the pod of rank 0 asks every
+// other and every other asks it, over the links that an epoch has anyway.
 #pragma once
 
 #include <algorithm>
@@ -44,17 +44,18 @@ class Freshness {
   explicit Freshness(net::SteadyTime start) : operator_spoke_(start) {}
 
   void operator_spoke(net::SteadyTime at) { operator_spoke_ = at; }
-  // Rank 0: the pod has answered a request sent at `asked`.
+  // Rank 0's pod: that pod has answered a request sent at `asked`.
   void heard(const std::string& pod, net::SteadyTime asked) { heard_[pod] = asked; }
-  // The other ranks: rank 0 has answered a request sent at `asked` and was fresh `age` before.
+  // The other pods: rank 0's has answered a request sent at `asked` and was fresh `age` before.
   void vouched(net::SteadyTime asked, std::chrono::nanoseconds age) { vouched_ = std::max(vouched_, asked - age); }
   void forget_peers() { heard_.clear(); }
 
   [[nodiscard]] net::SteadyTime operator_spoke() const { return operator_spoke_; }
-  // For `rank` in that epoch; null: in no epoch, so there are no peers.
-  [[nodiscard]] net::SteadyTime fresh(const wire::EpochPlan* plan, std::uint32_t rank, net::SteadyTime now) const;
+  // For `pod` in that epoch; null: in no epoch, so there are no peers.
+  [[nodiscard]] net::SteadyTime fresh(const wire::EpochPlan* plan, const std::string& pod, net::SteadyTime now) const;
   // A peer not heard since then, for a message: "rank 3 (job-r3-g0)".
-  [[nodiscard]] std::string silent_peer(const wire::EpochPlan& plan, std::uint32_t rank, net::SteadyTime since) const;
+  [[nodiscard]] std::string silent_peer(const wire::EpochPlan& plan, const std::string& pod,
+                                        net::SteadyTime since) const;
 
  private:
   net::SteadyTime operator_spoke_;
@@ -65,18 +66,21 @@ class Freshness {
 // Time limit for a peer's answer to kAlive, as for all requests on the same links.
 inline constexpr std::chrono::seconds kAliveTimeout{5};
 
+// Whether the others rely on this pod to hear them.
+[[nodiscard]] bool has_rank_zero(const wire::EpochPlan* plan, const std::string& pod);
+
 class Fence {
  public:
   struct Hooks {
     std::function<const wire::EpochPlan*()> plan;  // of the open epoch; null: none is open
-    std::function<bool()> computes;  // the program may run on by itself: it has not ended and is not stopped
+    std::function<bool()> computes;  // some program may run on by itself: it has not ended and is not stopped
     std::function<void(const wire::Member&, net::LinkPeer::Done)> ask;  // sends kAlive
-    std::function<void(const std::string& why)> end_program;            // repeated until the program doesn't compute
+    std::function<void(const std::string& why)> end_program;            // all that compute; repeated until none does
     // Reports the moment to bsp-init and saves it for a restarted sidecar: every third of the limit, or sooner.
     std::function<void(net::SteadyTime fresh)> save;
   };
   // `before`: the moment saved by the pod's previous sidecar. A restart gains no time by it except a moment to ask.
-  Fence(net::Loop& loop, std::uint32_t rank, std::chrono::milliseconds limit, Hooks hooks,
+  Fence(net::Loop& loop, std::string pod, std::chrono::milliseconds limit, Hooks hooks,
         std::optional<net::SteadyTime> before = std::nullopt);
   ~Fence();
   Fence(const Fence&) = delete;
@@ -99,11 +103,12 @@ class Fence {
  private:
   void check_due();
   void save(net::SteadyTime fresh);
-  void ask(const wire::Member& member);
+  [[nodiscard]] bool alone(const wire::EpochPlan& plan) const;  // all of its ranks are in this pod
+  void ask(const wire::Member& member, bool answers_for_all);
   [[nodiscard]] std::string why() const;
 
   net::Loop& loop_;
-  const std::uint32_t rank_;
+  const std::string pod_;
   const std::chrono::milliseconds limit_;
   Hooks hooks_;
   Freshness freshness_;

@@ -242,6 +242,15 @@ void Transfers::discard(const std::string& migration, bool continued, net::Reply
   answer_discards();
 }
 
+void Transfers::forget() {
+  if (outgoing_ || incoming_) return;
+  from_pod_.clear();
+  restore_at_once_ = false;
+  early_connection_.reset();
+  status_ = {};
+  hooks_.changed();
+}
+
 void Transfers::answer_discards() {
   if (outgoing_ || incoming_ || discards_.empty()) return;
   bool copy = status_.phase == TransferPhase::kRestored || status_.phase == TransferPhase::kRestoring;

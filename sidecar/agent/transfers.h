@@ -50,6 +50,9 @@ class Transfers {
   // nothing to discard any more.
   void discard(const std::string& migration, bool continued, net::Reply reply);
 
+  // Both. The rank has left this seat, or has never come: forgets what it was part of.
+  void forget();
+
   void on_init(const control::FromInit& message);
   void init_lost();
 

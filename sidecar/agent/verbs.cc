@@ -20,14 +20,7 @@ using nlohmann::json;
 
 namespace {
 
-constexpr std::chrono::seconds kMaxWatch{30};
 constexpr std::chrono::seconds kMemberTimeout{1};
-
-// Answers {} if the Result<void> is a success.
-Result<json> nothing(Result<void> result) {
-  if (!result) return std::unexpected(std::move(result).error());
-  return json::object();
-}
 
 }  // namespace
 
@@ -45,22 +38,55 @@ void Sidecar::changing(net::Request& request, net::Reply reply) {
   reply.result(std::move(answer));
 }
 
+template <auto function>
+void Sidecar::seat_at_once(net::Request& request, net::Reply reply) {
+  const auto seat = seat_of(request);
+  if (!seat) return reply.error(seat.error());
+  reply.result(((*seat)->*function)(request));
+}
+
+template <auto function>
+void Sidecar::seat_changing(net::Request& request, net::Reply reply) {
+  const auto seat = seat_of(request);
+  if (!seat) return reply.error(seat.error());
+  Result<json> answer = ((*seat)->*function)(request);
+  (*seat)->refresh();
+  reply.result(std::move(answer));
+}
+
+template <auto function>
+void Sidecar::at_seat(net::Request& request, net::Reply reply) {
+  const auto seat = seat_of(request);
+  if (!seat) return reply.error(seat.error());
+  ((*seat)->*function)(request, std::move(reply));
+}
+
+Result<Seat*> Sidecar::seat_of(const net::Request& request) {
+  const json& named = part_at(request.fields, "seat");
+  const auto number = named.is_null() ? 0u : whole_number<std::uint32_t>(named);
+  if (!number) return fail(ErrorCode::kInvalid, "request.seat: must be a whole number");
+  if (*number >= seats_.size())
+    return fail(ErrorCode::kNotFound,
+                std::format("pod {} has no seat {}, it has {}", config_.pod, *number, seats_.size()));
+  return seats_[*number].get();
+}
+
 std::span<const Sidecar::Verb> Sidecar::verbs() {
   using S = Sidecar;
   static constexpr Verb kVerbs[] = {
-      {wire::kStatus, kOperator, &S::at_once<&S::status>},
-      {wire::kWatch, kOperator, &S::watch},
+      {wire::kStatus, kOperator, &S::seat_at_once<&Seat::status>},
+      {wire::kWatch, kOperator, &S::at_seat<&Seat::watch>},
       {wire::kPrepareEpoch, kOperator, &S::changing<&S::prepare_epoch>},
-      {wire::kOpenEpoch, kOperator, &S::changing<&S::open_epoch>},
-      {wire::kArmGate, kOperator, &S::changing<&S::arm_gate>},
-      {wire::kCommitGate, kOperator, &S::changing<&S::commit_gate>},
-      {wire::kCancelGate, kOperator, &S::changing<&S::cancel_gate>},
-      {wire::kReceive, kOperator, &S::changing<&S::receive>},
-      {wire::kSend, kOperator, &S::changing<&S::send_checkpoint>},
-      {wire::kRestore, kOperator, &S::changing<&S::restore>},
-      {wire::kDiscard, kOperator, &S::discard},
-      {wire::kKill, kOperator, &S::changing<&S::kill>},
-      {wire::kReport, kOperator | kMembers, &S::at_once<&S::report>},
+      {wire::kOpenEpoch, kOperator, &S::seat_changing<&Seat::open_epoch>},
+      {wire::kArmGate, kOperator, &S::seat_changing<&Seat::arm_gate>},
+      {wire::kCommitGate, kOperator, &S::seat_changing<&Seat::commit_gate>},
+      {wire::kCancelGate, kOperator, &S::seat_changing<&Seat::cancel_gate>},
+      {wire::kReceive, kOperator, &S::seat_changing<&Seat::receive>},
+      {wire::kSend, kOperator, &S::seat_changing<&Seat::send_checkpoint>},
+      {wire::kRestore, kOperator, &S::seat_changing<&Seat::restore>},
+      {wire::kDiscard, kOperator, &S::at_seat<&Seat::discard>},
+      {wire::kKill, kOperator, &S::seat_changing<&Seat::kill>},
+      {wire::kReport, kOperator | kMembers, &S::seat_at_once<&Seat::report>},
       {wire::kSetReport, kOperator, &S::set_report},
       {fencing::kHears, kOperator, &S::probe_ranks},
       {fencing::kAlive, kMembers, &S::at_once<&S::alive>},
@@ -81,7 +107,7 @@ bool Sidecar::is_allowed(const Verb& verb, const std::string& peer) const {
 void Sidecar::handle(net::Request request, net::Reply reply) {
   if (request.peer == names::kOperatorIdentity) {
     fence_->operator_spoke();
-    if (bye_ != 0) dismiss_init();
+    for (const auto& seat : seats_) seat->operator_spoke();
   }
   const auto verb = std::ranges::find(verbs(), request.verb, &Verb::name);
   if (verb == verbs().end())
@@ -91,105 +117,11 @@ void Sidecar::handle(net::Request request, net::Reply reply) {
   reply.error({ErrorCode::kRefused, std::format("{} is not allowed to send {}", request.peer, request.verb)});
 }
 
-Result<json> Sidecar::status(const net::Request&) {
-  refresh();
-  return json(status_);
-}
-
-Result<json> Sidecar::arm_gate(const net::Request& request) {
-  BSP_TRY(const auto gate, wire::read_request<wire::GateRequest>(request.fields));
-  if (program_.exited()) return fail(ErrorCode::kRefused, "the program has ended");
-  if (!ring_.intact()) return fail(ErrorCode::kRefused, "the program has damaged its ring");
-  BSP_TRY(Armed armed, sidecar::arm_gate(*ring_, gate.superstep));
-  return reflect::write(wire::ArmAnswer{armed.completed, armed.late});
-}
-
-Result<json> Sidecar::cancel_gate(const net::Request& request) {
-  const auto gate = wire::read_request<wire::GateRequest>(request.fields);
-  sidecar::cancel_gate(*ring_, gate ? gate->superstep : 0);
-  return json::object();
-}
-
-Result<json> Sidecar::receive(const net::Request& request) {
-  BSP_TRY(const auto asked, wire::read_request<wire::ReceiveRequest>(request.fields));
-  return nothing(transfers_.receive(asked.migration, asked.from_pod, asked.restore));
-}
-
-Result<json> Sidecar::restore(const net::Request& request) {
-  BSP_TRY(const auto asked, wire::read_request<wire::MigrationRequest>(request.fields));
-  return nothing(transfers_.restore(asked.migration));
-}
-
-void Sidecar::discard(net::Request& request, net::Reply reply) {
-  const auto asked = wire::read_request<wire::MigrationRequest>(request.fields);
-  if (!asked) return reply.error(asked.error());
-  transfers_.discard(asked->migration, continued(), std::move(reply));
-}
-
-Result<json> Sidecar::kill(const net::Request&) {
-  if (program_.exited()) return json::object();
-  return nothing(control_->send(control::Kill{}));
-}
-
-void Sidecar::watch(net::Request& request, net::Reply reply) {
-  const auto asked = wire::read_request<wire::WatchRequest>(request.fields);
-  if (!asked) return reply.error(asked.error());
-  refresh();
-  if (status_.version != asked->version) return reply.ok(status_);
-  auto wait = std::min<std::chrono::milliseconds>(
-      std::chrono::milliseconds(std::min<std::uint64_t>(asked->wait_ms, 3'600'000)), kMaxWatch);
-  std::uint64_t id = next_watcher_++;
-  auto timer = loop_.after(wait, [this, id] {
-    auto node = watchers_.extract(id);
-    if (!node.empty()) node.mapped().reply.ok(status_);
-  });
-  watchers_.emplace(id, Watcher{std::move(reply), timer});
-}
-
 Result<json> Sidecar::prepare_epoch(const net::Request& request) {
   BSP_TRY(wire::EpochPlan plan, wire::epoch_plan_from_json(request.fields));
   BSP_CHECK_OK(epochs_.prepare(std::move(plan)));
   save();
   return json::object();
-}
-
-Result<json> Sidecar::open_epoch(const net::Request& request) {
-  BSP_TRY(const auto asked, wire::read_request<wire::EpochRequest>(request.fields));
-  // PMIx rejects a client of another user than it was opened for, and Open MPI then waits for ever.
-  if (!program_.uid && !config_.without_init)
-    return fail(ErrorCode::kUnavailable, "bsp-init has not connected yet, so the program's user is unknown", true);
-  BSP_TRY(bool fresh, epochs_.open(asked.epoch, program_.uid.value_or(::getuid()), program_.gid.value_or(::getgid())));
-  if (benchmark_) benchmark_->stop();  // the program is about to compute
-  if (fresh) {
-    clear_gate(*ring_);  // it has served its purpose; left set, it would close the new epoch at once
-    save();
-  }
-  continue_if_due();
-  fault_point("epoch.continued");
-  return json::object();
-}
-
-Result<json> Sidecar::commit_gate(const net::Request& request) {
-  BSP_TRY(const auto asked, wire::read_request<wire::CommitRequest>(request.fields));
-  std::optional<Order> order;
-  if (const auto& send = asked.send) order = Order{asked.superstep, send->migration, {send->to_address, send->to_pod}};
-  BSP_CHECK_OK(sidecar::commit_gate(*ring_, asked.superstep));
-  order_ = std::move(order);
-  if (order_) transfers_.connect_early(order_->target);
-  send_if_ordered();
-  return json::object();
-}
-
-Result<json> Sidecar::send_checkpoint(const net::Request& request) {
-  BSP_TRY(const auto asked, wire::read_request<wire::SendRequest>(request.fields));
-  bool sending =
-      transfers_.status().migration == asked.migration && (transfers_.status().phase == wire::TransferPhase::kDumping ||
-                                                           transfers_.status().phase == wire::TransferPhase::kSent);
-  if (!sending && !program_.stopped_at_gate(*ring_))
-    return fail(ErrorCode::kConflict,
-                std::format("the program is {}, not stopped at a gate", to_string(phase_of(program_, *ring_))));
-  if (!program_.init_connected) return fail(ErrorCode::kUnavailable, "bsp-init is not connected", true);
-  return nothing(transfers_.send(asked.migration, {asked.to_address, asked.to_pod}));
 }
 
 void Sidecar::set_report(net::Request& request, net::Reply reply) {
@@ -203,8 +135,11 @@ void Sidecar::set_report(net::Request& request, net::Reply reply) {
       *members,
       {.most_bytes = most > 0 ? std::min(most, wire::kUnpagedReports) : wire::kUnpagedReports, .every = every},
       [this](const collect::SetMember& member) { return &epochs_.peer(member.pod, member.address); },
-      [this, every](std::uint64_t since) { return collect::make_report(*ring_, config_.rank, since, every); },
-      config_.rank, kMemberTimeout,
+      [this, every](const collect::SetMember& member) -> std::optional<wire::RankReport> {
+        if (member.pod != config_.pod || member.seat >= seats_.size()) return std::nullopt;
+        return seats_[member.seat]->make_report(member.since, every);
+      },
+      kMemberTimeout,
       [shared](collect::SetReport report) {
         json reports = json::array();
         for (auto& [rank, one] : report.reports) reports.push_back(std::move(one));
@@ -226,7 +161,7 @@ void Sidecar::probe_ranks(net::Request& request, net::Reply reply) {
   std::map<std::string, wire::Member> members;
   for (const wire::EpochPlan& plan : epochs_.plans())
     for (const wire::Member& member : plan.members)
-      if (member.rank != config_.rank) members.insert_or_assign(member.pod, member);
+      if (member.pod != config_.pod) members.insert_or_assign(member.pod, member);
   std::vector<wire::Member> known;
   for (const json& pod : part_at(request.fields, fencing::kPods))
     if (const auto it = pod.is_string() ? members.find(pod.get<std::string>()) : members.end(); it != members.end())
@@ -243,12 +178,11 @@ void Sidecar::probe_ranks(net::Request& request, net::Reply reply) {
   asked->finish_one();
 }
 
-// Only from the pod that `receive` has announced.
+// The seat that expects it checks who sends it.
 void Sidecar::checkpoint(net::Request& request, net::Reply reply) {
-  const auto asked = wire::read_request<wire::MigrationRequest>(request.fields);
-  if (!asked) return reply.error(asked.error());
-  if (benchmark_) benchmark_->stop();  // all ranks wait for the checkpoint
-  transfers_.checkpoint(request.peer, asked->migration, std::move(reply));
+  const std::string migration = text_at(request.fields, "migration");
+  const auto seat = std::ranges::find_if(seats_, [&](const auto& s) { return s->expects(migration); });
+  (seat != seats_.end() ? *seat : seats_.front())->checkpoint(request, std::move(reply));
 }
 
 void Sidecar::modex(net::Request& request, net::Reply reply) {
@@ -269,35 +203,32 @@ Result<json> Sidecar::alive(const net::Request& request) {
 }
 
 Result<json> Sidecar::ping(const net::Request& request) {
-  BSP_TRY(const auto asked, wire::read_request<wire::EpochRequest>(request.fields));
+  BSP_TRY(const auto asked, wire::read_request<wire::PingRequest>(request.fields));
   BSP_CHECK_OK(epochs_.all_gather(asked.epoch));
-  if (program_.exited()) return fail(ErrorCode::kRefused, "its program has ended");
+  const auto waited_for = epochs_.seats_of(asked.epoch, asked.ranks);
+  for (const std::uint32_t seat : waited_for)
+    if (seats_[seat]->exited()) return fail(ErrorCode::kRefused, "its program has ended");
   // It may reconnect; if it doesn't, the program ended with it and the waiting members give up.
-  if (program_.state && !program_.init_connected)
-    return fail(ErrorCode::kUnavailable, "its bsp-init has disconnected", true);
+  for (const std::uint32_t seat : waited_for)
+    if (seats_[seat]->lost_init()) return fail(ErrorCode::kUnavailable, "its bsp-init has disconnected", true);
   return json::object();
 }
 
-Result<json> Sidecar::report(const net::Request& request) {
-  BSP_TRY(const auto asked, wire::read_request<wire::ReportRequest>(request.fields));
-  wire::RankReport report = collect::make_report(*ring_, config_.rank, asked.since, asked.every);
-  if (asked.max_bytes > 0) wire::keep_within(report, asked.max_bytes);
-  return json(report);
-}
-
-// A part counts only for the rank that the plan gives to the asking pod.
+// A part counts only for the ranks that the plan gives to the asking pod.
 Result<json> Sidecar::take_part(net::Request& request) {
   BSP_TRY(const auto asked, wire::read_request<wire::GatherRequest>(request.fields));
   BSP_TRY(pmix::AllGather * all_gather, epochs_.all_gather(asked.epoch));
-  BSP_TRY(std::uint32_t rank, epochs_.rank_of(asked.epoch, request.peer));
-  if (program_.exited()) return fail(ErrorCode::kRefused, "the root's program has ended");
-  return nothing(all_gather->gather(asked.key, rank, std::move(request.body)));
+  BSP_TRY(const std::uint32_t server, epochs_.server_of(asked.epoch, request.peer));
+  const auto here = epochs_.seats_of(asked.epoch, {});
+  if (std::ranges::all_of(here, [this](std::uint32_t seat) { return seats_[seat]->exited(); }))
+    return fail(ErrorCode::kRefused, "the root's program has ended");
+  return nothing(all_gather->gather(asked.key, server, std::move(request.body)));
 }
 
 Result<json> Sidecar::deliver(net::Request& request) {
   BSP_TRY(const auto asked, wire::read_request<wire::DeliverRequest>(request.fields));
   BSP_TRY(pmix::AllGather * all_gather, epochs_.all_gather(asked.epoch));
-  BSP_CHECK_OK(epochs_.rank_of(asked.epoch, request.peer));
+  BSP_CHECK_OK(epochs_.server_of(asked.epoch, request.peer));
   if (asked.failure) return nothing(all_gather->deliver(asked.key, fail(ErrorCode::kUnavailable, *asked.failure)));
   if (!asked.context_id) return fail(ErrorCode::kInvalid, "request.context_id: is required");
   return nothing(all_gather->deliver(asked.key, pmix::Gathered{std::move(request.body), *asked.context_id}));

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstring>
 #include <utility>
 
 #include "base/core/own_file.h"
@@ -22,7 +23,7 @@ struct Mapping {
   std::atomic<char*> memory{nullptr};
   std::atomic<bool> lost{false};
 };
-std::array<Mapping, 4> mappings;  // a sidecar has one; tests have more
+std::array<Mapping, wire::kMostSeats + 4> mappings;  // one for each seat of a pod; tests have more
 constexpr std::size_t kMapped = (sizeof(bsp_ring) + 4095) / 4096 * 4096;
 
 // The program may truncate the file at any time, or punch a hole into it while the tmpfs is full. Touching a missing
@@ -133,6 +134,12 @@ Result<RingFile> RingFile::open(const std::string& path) {
 }
 
 bool RingFile::intact() const { return bsp_ring_valid(ring_) && !mapping_of(ring_).lost; }
+
+void RingFile::clear() {
+  if (!intact()) return;
+  std::memset(ring_, 0, sizeof *ring_);
+  bsp_ring_format(ring_);
+}
 
 RingFile::RingFile(RingFile&& other) noexcept : ring_(std::exchange(other.ring_, nullptr)), adopted_(other.adopted_) {}
 

@@ -24,6 +24,8 @@ class RingFile {
   bsp_ring& operator*() const { return *ring_; }
   bsp_ring* operator->() const { return ring_; }
   [[nodiscard]] bool adopted() const { return adopted_; }
+  // As new, for another program; none may have it mapped. One that isn't intact stays so.
+  void clear();
   // False once the program has truncated the file or overwritten the ring's header. The ring can still be read
   // (perhaps as zeros), but its contents are worthless, and the program doesn't see what is written.
   [[nodiscard]] bool intact() const;

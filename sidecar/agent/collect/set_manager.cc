@@ -68,7 +68,7 @@ Result<std::vector<SetMember>> members_from_json(const nlohmann::json& fields) {
   for (const auto& item : *list) {
     const auto rank = whole_number<std::uint32_t>(part_at(item, "rank"));
     SetMember member{rank.value_or(0), text_at(item, "pod"), text_at(item, "address"),
-                     count_at<std::uint64_t>(item, "since")};
+                     count_at<std::uint64_t>(item, "since"), count_at<std::uint32_t>(item, "seat")};
     if (!rank || member.pod.empty() || member.address.empty())
       return fail(ErrorCode::kInvalid, "a member of setReport requires rank, pod and address");
     members.push_back(std::move(member));
@@ -78,17 +78,16 @@ Result<std::vector<SetMember>> members_from_json(const nlohmann::json& fields) {
 
 void collect_set(const std::vector<SetMember>& members, const SetLimits& limits,
                  const std::function<net::LinkPeer*(const SetMember&)>& peer,
-                 const std::function<wire::RankReport(std::uint64_t since)>& own, std::uint32_t own_rank,
+                 const std::function<std::optional<wire::RankReport>(const SetMember&)>& own,
                  std::chrono::nanoseconds timeout, std::function<void(SetReport)> done) {
   auto round = std::make_shared<Round>();
   round->done = std::move(done);
   round->open = 1;  // counts this function, so that the round can't end before all members are asked
   const std::size_t share = limits.most_bytes / std::max<std::size_t>(members.size(), 1);
   for (const SetMember& member : members) {
-    if (member.rank == own_rank) {
-      wire::RankReport report = own(member.since);
-      wire::keep_within(report, share);
-      round->report.reports.emplace(own_rank, report);
+    if (auto report = own(member)) {
+      wire::keep_within(*report, share);
+      round->report.reports.emplace(member.rank, *report);
       continue;
     }
     net::LinkPeer* link = peer(member);
@@ -97,7 +96,9 @@ void collect_set(const std::vector<SetMember>& members, const SetLimits& limits,
       continue;
     }
     ++round->open;
-    link->call(wire::kReport, reflect::write(wire::ReportRequest{member.since, share, limits.every}), {}, timeout,
+    nlohmann::json request = reflect::write(wire::ReportRequest{member.since, share, limits.every});
+    if (member.seat != 0) request["seat"] = member.seat;
+    link->call(wire::kReport, std::move(request), {}, timeout,
                [round, rank = member.rank, share](Result<net::Answer> answer) {
                  const bool answered = answer.has_value();
                  auto report = answered ? within_share(std::move(answer->header), rank, share)

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct SetMember {
   std::string pod;
   std::string address;
   std::uint64_t since = 0;
+  std::uint32_t seat = 0;
 };
 
 Result<std::vector<SetMember>> members_from_json(const nlohmann::json& fields);
@@ -36,13 +38,13 @@ struct SetReport {
 };
 
 // Asks every other member at once and calls `done` when all have answered or `timeout` has expired. Must be called in
-// the loop's thread and calls back there. `peer` returns the link to a member.
+// the loop's thread and calls back there. `peer` returns the link to a member, `own` the report of one in this pod.
 //
 // All reports together fit into `limits.most_bytes`, of which every member gets an equal share. A superstep counts only once
 // the records of all ranks have arrived, so no rank may get far ahead of the others while their rings wrap around.
 void collect_set(const std::vector<SetMember>& members, const SetLimits& limits,
                  const std::function<net::LinkPeer*(const SetMember&)>& peer,
-                 const std::function<wire::RankReport(std::uint64_t since)>& own, std::uint32_t own_rank,
+                 const std::function<std::optional<wire::RankReport>(const SetMember&)>& own,
                  std::chrono::nanoseconds timeout, std::function<void(SetReport)> done);
 
 }  // namespace bsp::collect

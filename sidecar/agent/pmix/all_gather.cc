@@ -29,8 +29,8 @@ net::SteadyTime now() { return std::chrono::steady_clock::now(); }
 
 }  // namespace
 
-AllGather::AllGather(net::Loop& loop, std::uint64_t epoch, std::uint32_t rank, std::uint32_t size, Send send)
-    : loop_(loop), epoch_(epoch), rank_(rank), size_(size), send_(std::move(send)) {
+AllGather::AllGather(net::Loop& loop, std::uint64_t epoch, Placement placement, std::uint32_t server, Send send)
+    : loop_(loop), epoch_(epoch), placement_(std::move(placement)), server_(server), send_(std::move(send)) {
   timer_ = loop_.after(kCheckInterval, [this] { check_silent_members(); });
 }
 
@@ -42,44 +42,62 @@ AllGather::~AllGather() {
 
 void AllGather::enter(std::string key, std::vector<std::uint32_t> members, std::string data, Server::GatherDone done) {
   if (abandoned_) return done(std::unexpected(*abandoned_));
+  const std::uint32_t size = placement_.size();
   if (members.empty()) {
-    members.resize(size_);
+    members.resize(size);
     std::iota(members.begin(), members.end(), 0u);
   }
-  if (members.back() >= size_ || !std::ranges::binary_search(members, rank_))
-    return done(fail(ErrorCode::kInvalid, "a collective without this rank"));
-  if (data.size() > max_part())
-    return done(fail(ErrorCode::kInvalid,
-                     std::format("{} bytes of one rank for a collective of {} ranks exceed the limit of {}",
-                                 data.size(), size_, max_part())));
+  std::vector<std::uint32_t> servers;
+  if (members.back() < size)
+    for (const std::uint32_t m : members) servers.push_back(placement_.server_of[m]);
+  std::ranges::sort(servers);
+  const auto twice = std::ranges::unique(servers);
+  servers.erase(twice.begin(), twice.end());
+  if (!std::ranges::binary_search(servers, server_))
+    return done(fail(ErrorCode::kInvalid, "a collective without a rank of this pod"));
+  if (data.size() > max_part(server_))
+    return done(
+        fail(ErrorCode::kInvalid, std::format("{} bytes of one pod for a collective of {} ranks exceed the limit of {}",
+                                              data.size(), size, max_part(server_))));
   // Every member calls the same operation with the same members in the same order, so the count makes each key
   // unique.
-  if (members.size() != size_)
+  if (members.size() != size)
     for (std::uint32_t m : members) key += std::format(".{}", m);
   key += std::format("#{}", entered_count_[key]++);
 
   if (std::erase(failed_early_, key) > 0) return done(fail(ErrorCode::kUnavailable, "another member has given up"));
-  for (std::uint32_t m : members)
-    if (auto gone = lost_.find(m); gone != lost_.end()) return done(std::unexpected(gone->second));
+  for (const std::uint32_t server : servers)
+    if (auto gone = lost_.find(server); gone != lost_.end()) return done(std::unexpected(gone->second));
   Pending& pending = pending_[key];
   pending.entered = true;
   pending.members = std::move(members);
+  pending.servers = std::move(servers);
   pending.done = std::move(done);
-  std::uint32_t root = pending.members.front();
-  // Members keep theirs too, to resend it to a restarted root.
+  std::uint32_t root = pending.servers.front();
+  // The others keep theirs too, to resend it to a restarted root.
   held_ += data.size();
-  pending.parts[rank_] = std::move(data);
-  if (root == rank_)
+  pending.parts[server_] = std::move(data);
+  if (root == server_)
     complete_if_all_arrived(key);
   else
-    send_part(key, root, pending.parts[rank_]);
+    send_part(key, root, pending.parts[server_]);
 }
 
-// All parts together must fit into the message to each member.
-std::size_t AllGather::max_part() const { return std::min(kMaxPart, kMaxTotal / std::max(size_, 1u)); }
+// All parts together must fit into the message to each server.
+std::size_t AllGather::max_part(std::uint32_t server) const {
+  const auto ranks = static_cast<std::size_t>(std::ranges::count(placement_.server_of, server));
+  return ranks * std::min(kMaxPart, kMaxTotal / std::max(placement_.size(), 1u));
+}
+
+std::vector<std::uint32_t> AllGather::members_at(std::uint32_t server, const Pending& pending) const {
+  std::vector<std::uint32_t> there;
+  for (const std::uint32_t member : pending.members)
+    if (placement_.server_of[member] == server) there.push_back(member);
+  return there;
+}
 
 void AllGather::send_part(const std::string& key, std::uint32_t root, const std::string& data) {
-  send_(root, wire::kGather, {{"epoch", epoch_}, {"key", key}, {"rank", rank_}}, data,
+  send_(root, wire::kGather, {{"epoch", epoch_}, {"key", key}, {"rank", server_}}, data,
         [this, alive = alive_, key, root](Result<net::Answer> answer) {
           if (*alive) heard(key, root, answer);
         });
@@ -101,16 +119,17 @@ Result<void> AllGather::gather(const std::string& key, std::uint32_t from, std::
   if (abandoned_) return std::unexpected(*abandoned_);
   lost_.erase(from);
   if (has_ended(key)) return {};
-  // Another rank's sidecar forwards this for its program: neither may make this one hold more than an honest one
+  // Another pod's sidecar forwards this for its programs: neither may make this one hold more than an honest one
   // would.
-  if (from >= size_ || key.size() > kMaxKey || data.size() > max_part())
+  const bool is_server = from < placement_.size() && placement_.server_of[from] == from;
+  if (!is_server || key.size() > kMaxKey || data.size() > max_part(from))
     return fail(ErrorCode::kInvalid, std::format("a part of {} bytes is too large", data.size()));
   if (!pending_.contains(key) && pending_.size() >= kMaxPending)
     return fail(ErrorCode::kInvalid, std::format("{} collectives are pending", pending_.size()));
   Pending& pending = pending_[key];
   pending.silent_since.erase(from);
   if (!pending.entered && held_ + data.size() > 2 * kMaxTotal)
-    return fail(ErrorCode::kInvalid, "too much data for collectives that this rank has not entered yet");
+    return fail(ErrorCode::kInvalid, "too much data for collectives that this pod has not entered yet");
   const std::size_t size = data.size();
   if (pending.parts.try_emplace(from, std::move(data)).second) held_ += size;
   complete_if_all_arrived(key);
@@ -120,13 +139,13 @@ Result<void> AllGather::gather(const std::string& key, std::uint32_t from, std::
 void AllGather::complete_if_all_arrived(const std::string& key) {
   Pending& pending = pending_.at(key);
   if (!pending.entered) return;
-  for (std::uint32_t member : pending.members)
-    if (!pending.parts.contains(member)) return;
+  for (const std::uint32_t server : pending.servers)
+    if (!pending.parts.contains(server)) return;
   Gathered all;
-  for (std::uint32_t member : pending.members) all.data += pending.parts.at(member);
-  all.context_id = static_cast<std::uint64_t>(rank_ + 1) << 32 | ++last_context_;
-  for (std::uint32_t member : pending.members)
-    if (member != rank_) send_result(member, key, all, now() + kMemberTimeout);
+  for (const std::uint32_t server : pending.servers) all.data += pending.parts.at(server);
+  all.context_id = static_cast<std::uint64_t>(server_ + 1) << 32 | ++last_context_;
+  for (const std::uint32_t server : pending.servers)
+    if (server != server_) send_result(server, key, all, now() + kMemberTimeout);
   finish(key, std::move(all));
 }
 
@@ -160,57 +179,65 @@ void AllGather::finish(const std::string& key, Result<Gathered> all) {
     failed_early_.push_back(key);
   }
   if (!node.empty())
-    for (const auto& [rank, part] : node.mapped().parts) held_ -= part.size();
+    for (const auto& [server, part] : node.mapped().parts) held_ -= part.size();
   if (node.empty() || !node.mapped().done) return;
   node.mapped().done(std::move(all));
 }
 
 void AllGather::fail_at_all_members(const std::string& key, const Error& why) {
   Pending& pending = pending_.at(key);
-  if (pending.entered && pending.members.front() == rank_)
-    for (std::uint32_t member : pending.members)
-      if (member != rank_) send_result(member, key, std::unexpected(why), now() + kMemberTimeout);
+  if (pending.entered && pending.servers.front() == server_)
+    for (const std::uint32_t server : pending.servers)
+      if (server != server_) send_result(server, key, std::unexpected(why), now() + kMemberTimeout);
   finish(key, std::unexpected(why));
 }
 
-void AllGather::heard(const std::string& key, std::uint32_t rank, const Result<net::Answer>& answer) {
+void AllGather::heard(const std::string& key, std::uint32_t server, const Result<net::Answer>& answer) {
   auto it = pending_.find(key);
   if (it == pending_.end()) return;
   Pending& pending = it->second;
   if (answer) {
-    pending.silent_since.erase(rank);
+    pending.silent_since.erase(server);
     return;
   }
-  auto [since, first] = pending.silent_since.try_emplace(rank, now());
-  bool is_root = pending.members.front() == rank_;
+  auto [since, first] = pending.silent_since.try_emplace(server, now());
+  bool is_root = pending.servers.front() == server_;
   if (!may_recover(answer.error()) || now() - since->second > kMemberTimeout) {
-    Error why = answer.error().in(std::format("waiting for rank {}", rank));
-    lost_.insert_or_assign(rank, why);
+    Error why = answer.error().in(std::format("waiting for rank {}", server));
+    lost_.insert_or_assign(server, why);
     return fail_at_all_members(key, why);
   }
   if (!is_root)
-    loop_.after(kRetry, [this, alive = alive_, key, rank] {
+    loop_.after(kRetry, [this, alive = alive_, key, server] {
       if (!*alive) return;
-      if (auto again = pending_.find(key); again != pending_.end()) send_part(key, rank, again->second.parts.at(rank_));
+      if (auto again = pending_.find(key); again != pending_.end())
+        send_part(key, server, again->second.parts.at(server_));
     });
 }
 
 void AllGather::check_silent_members() {
   timer_ = loop_.after(kCheckInterval, [this] { check_silent_members(); });
-  std::vector<std::pair<std::string, std::uint32_t>> silent;
+  struct Silent {
+    std::string key;
+    std::uint32_t server;
+    std::vector<std::uint32_t> members;
+  };
+  std::vector<Silent> silent;
   for (const auto& [key, pending] : pending_) {
     if (!pending.entered) continue;
-    if (std::uint32_t root = pending.members.front(); root != rank_) {
-      if (!pending.silent_since.contains(root)) silent.emplace_back(key, root);
+    const auto add = [&](std::uint32_t server) { silent.push_back({key, server, members_at(server, pending)}); };
+    if (std::uint32_t root = pending.servers.front(); root != server_) {
+      if (!pending.silent_since.contains(root)) add(root);
       continue;
     }
-    for (std::uint32_t member : pending.members)
-      if (!pending.parts.contains(member)) silent.emplace_back(key, member);
+    for (const std::uint32_t server : pending.servers)
+      if (!pending.parts.contains(server)) add(server);
   }
-  for (const auto& [key, rank] : silent)
-    send_(rank, wire::kPing, {{"epoch", epoch_}}, {}, [this, alive = alive_, key, rank](Result<net::Answer> answer) {
-      if (*alive) heard(key, rank, answer);
-    });
+  for (const auto& [key, server, members] : silent)
+    send_(server, wire::kPing, {{"epoch", epoch_}, {"ranks", members}}, {},
+          [this, alive = alive_, key, server](Result<net::Answer> answer) {
+            if (*alive) heard(key, server, answer);
+          });
 }
 
 void AllGather::abandon(const Error& why) {

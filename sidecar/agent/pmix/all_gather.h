@@ -1,11 +1,14 @@
 // All-gathers among the sidecars of one epoch, from which PMIx fences and groups are built.
 //
-//   member ──gather{epoch, key, rank} + data──> root (the lowest rank of the members)
-//   root, once all have arrived ──deliver{epoch, key, context_id} + all data──> every member
+//   server ──gather{epoch, key, rank} + data──> root (the server with the lowest rank of the members)
+//   root, once all have arrived ──deliver{epoch, key, context_id} + all data──> the servers of all members
 //
-// No member waits for ever: while something is missing, a waiting member asks the silent sidecars once a second
-// whether they and their programs are alive (`ping`). One that denies, or can't be reached for 6 s, fails the
-// collective at every member. There is no limit on how long a living program may take: it may load its input for
+// The PMIx library collects what the members of one server contribute, so each server takes part once, under the lowest rank of
+// its pod (placement.h).
+//
+// No server waits for ever: while something is missing, a waiting one asks the silent sidecars once a second
+// whether they and the members' programs are alive (`ping`). One that denies, or can't be reached for 6 s, fails the
+// collective at every server. There is no limit on how long a living program may take: it may load its input for
 // minutes before MPI_Init.
 #pragma once
 
@@ -24,16 +27,17 @@ namespace bsp::pmix {
 
 class AllGather {
  public:
-  // Sends a request to the sidecar of `rank` in this epoch.
-  using Send = std::function<void(std::uint32_t rank, std::string_view verb, nlohmann::json fields, std::string body,
+  // Sends a request to a server of this epoch.
+  using Send = std::function<void(std::uint32_t server, std::string_view verb, nlohmann::json fields, std::string body,
                                   net::LinkPeer::Done done)>;
 
-  AllGather(net::Loop& loop, std::uint64_t epoch, std::uint32_t rank, std::uint32_t size, Send send);
+  // For `server` of the placement.
+  AllGather(net::Loop& loop, std::uint64_t epoch, Placement placement, std::uint32_t server, Send send);
   ~AllGather();
   AllGather(const AllGather&) = delete;
   AllGather& operator=(const AllGather&) = delete;
 
-  // The local program has entered a collective. An empty member list means all ranks.
+  // The local members have entered a collective. An empty member list means all ranks.
   void enter(std::string key, std::vector<std::uint32_t> members, std::string data, Server::GatherDone done);
 
   // Messages from other sidecars (verbs gather and deliver).
@@ -46,13 +50,15 @@ class AllGather {
  private:
   struct Pending {
     bool entered = false;
-    std::vector<std::uint32_t> members;          // known once entered
+    std::vector<std::uint32_t> members;          // ranks, known once entered
+    std::vector<std::uint32_t> servers;          // theirs, ascending
     std::map<std::uint32_t, std::string> parts;  // at the root: the parts received
     Server::GatherDone done;
-    // When each rank that is waited for became unreachable.
+    // When each server that is waited for became unreachable.
     std::map<std::uint32_t, net::SteadyTime> silent_since;
   };
-  [[nodiscard]] std::size_t max_part() const;
+  [[nodiscard]] std::size_t max_part(std::uint32_t server) const;
+  [[nodiscard]] std::vector<std::uint32_t> members_at(std::uint32_t server, const Pending& pending) const;
   [[nodiscard]] bool has_ended(const std::string& key) const;
   void send_part(const std::string& key, std::uint32_t root, const std::string& data);
   void complete_if_all_arrived(const std::string& key);
@@ -60,20 +66,20 @@ class AllGather {
   void finish(const std::string& key, Result<Gathered> all);
   void fail_at_all_members(const std::string& key, const Error& why);
   void check_silent_members();
-  void heard(const std::string& key, std::uint32_t rank, const Result<net::Answer>& answer);
+  void heard(const std::string& key, std::uint32_t server, const Result<net::Answer>& answer);
 
   net::Loop& loop_;
   std::uint64_t epoch_;
-  std::uint32_t rank_;
-  std::uint32_t size_;
+  Placement placement_;
+  std::uint32_t server_;
   Send send_;
   std::map<std::string, Pending> pending_;
   std::size_t held_ = 0;                                // bytes of all received parts
   std::map<std::string, std::uint64_t> entered_count_;  // how often a key was used, while keys differ
-  // Collectives that failed before the local program entered them. All other ended ones were entered and are no
+  // Collectives that failed before the local members entered them. All other ended ones were entered and are no
   // longer pending.
   std::deque<std::string> failed_early_;
-  // Ranks given up once: Open MPI tries several collectives in a row, and each would wait again.
+  // Servers given up once: Open MPI tries several collectives in a row, and each would wait again.
   std::map<std::uint32_t, Error> lost_;
   std::uint32_t last_context_ = 0;
   std::optional<Error> abandoned_;

@@ -1,7 +1,7 @@
 // What PMIx provides to the ranks of an epoch about their job: its size, and where each rank is.
 //
-// Every rank gets its own node name ("rank0", "rank1", …), whatever the real placement, so that Open MPI uses TCP
-// between all ranks and never shares memory, which a move would break.
+// Every pod is a node, named after its lowest rank ("rank0", "rank4", …), whatever the real placement: Open MPI shares
+// memory only within a pod, and only until the epoch ends, so that a move breaks nothing.
 #pragma once
 
 #include <pmix.h>
@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include "sidecar/agent/pmix/placement.h"
 
 namespace bsp::pmix {
 
@@ -31,6 +33,7 @@ class InfoList {
   std::vector<pmix_info_t> items_;
 };
 
-InfoList job_info(const std::string& name_space, std::uint32_t rank, std::uint32_t size);
+// For the ranks of `server`.
+InfoList job_info(const std::string& name_space, const Placement& placement, std::uint32_t server);
 
 }  // namespace bsp::pmix

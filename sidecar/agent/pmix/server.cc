@@ -54,9 +54,12 @@ Server::~Server() {
   drop_receiver();
 }
 
-Result<void> Server::register_namespace(const std::string& name_space, std::uint32_t rank, std::uint32_t size) {
-  InfoList info = job_info(name_space, rank, size);
-  pmix_status_t status = PMIx_server_register_nspace(name_space.c_str(), 1, info.data(), info.size(), nullptr, nullptr);
+Result<void> Server::register_namespace(const std::string& name_space, const Placement& placement,
+                                        std::uint32_t server) {
+  InfoList info = job_info(name_space, placement, server);
+  const auto local = static_cast<int>(placement.ranks_of(server).size());
+  pmix_status_t status =
+      PMIx_server_register_nspace(name_space.c_str(), local, info.data(), info.size(), nullptr, nullptr);
   if (status != PMIX_SUCCESS && status != PMIX_OPERATION_SUCCEEDED)
     return pmix_failed("registering " + name_space, status);
   return {};
@@ -79,9 +82,11 @@ Result<std::vector<std::string>> Server::register_client(const std::string& name
   return variables;
 }
 
-void Server::forget(const std::string& name_space, std::uint32_t rank) {
-  pmix_proc_t proc = proc_of(name_space, rank);
-  PMIx_server_deregister_client(&proc, nullptr, nullptr);
+void Server::forget(const std::string& name_space, const std::vector<std::uint32_t>& ranks) {
+  for (const std::uint32_t rank : ranks) {
+    pmix_proc_t proc = proc_of(name_space, rank);
+    PMIx_server_deregister_client(&proc, nullptr, nullptr);
+  }
   PMIx_server_deregister_nspace(name_space.c_str(), nullptr, nullptr);
 }
 

@@ -1,6 +1,6 @@
-// The PMIx server of one rank, which Open MPI queries for its wiring when it opens a session.
+// The PMIx server of a pod, which Open MPI queries for its wiring when it opens a session.
 //
-// One server for the life of the process, one namespace and one client per epoch. The library has its own thread; its
+// One server for the life of the process; per epoch one namespace, with a client for each rank of the pod. The library has its own thread; its
 // upcalls are copied and posted to the loop, and every function here is called in the loop's thread. The sidecar need
 // not run as root or as the program's user: PMIx's "native" security compares the uid and gid that the client states
 // with those registered for it.
@@ -16,10 +16,12 @@
 
 #include "base/core/error.h"
 #include "base/net/loop.h"
+#include "sidecar/agent/pmix/placement.h"
 
 namespace bsp::pmix {
 
-// A fence or a group operation: every member contributes `data` and gets all contributions.
+// A fence or a group operation: every member contributes and gets all contributions. The library calls once for all members of a
+// server, with their contributions in `data`.
 struct Collective {
   std::string name_space;
   std::string key;                     // the same at every member; repeated for repeated operations
@@ -32,7 +34,7 @@ struct Collective {
 inline constexpr std::size_t kMaxPart = 1 << 20;
 
 struct Gathered {
-  std::string data;              // all contributions, in rank order
+  std::string data;              // all contributions, in the order of the servers
   std::uint64_t context_id = 0;  // unique among all collectives of the namespace, the same on every rank
 };
 
@@ -45,7 +47,7 @@ class Server {
     std::function<void(Collective, GatherDone)> all_gather;
     // Connection data of a rank on another node (direct modex).
     std::function<void(std::string name_space, std::uint32_t rank, FetchDone)> fetch;
-    std::function<void(std::string name_space, int status, std::string message)> aborted;
+    std::function<void(std::string name_space, std::uint32_t rank, int status, std::string message)> aborted;
   };
 
   // Creates `directory` if missing. Only one Server can exist in a process at a time.
@@ -54,14 +56,16 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Creates a namespace of `size` ranks, each on its own node; this server has `rank`.
-  Result<void> register_namespace(const std::string& name_space, std::uint32_t rank, std::uint32_t size);
-  // Lets the program connect and returns its environment, "PMIX_…=value" each.
+  // Creates a namespace; this is `server` of the placement.
+  Result<void> register_namespace(const std::string& name_space, const Placement& placement, std::uint32_t server);
+  // Lets the rank's program connect and returns its environment, "PMIX_…=value" each. The library begins no collective
+  // before all ranks of the server are registered, and may miss that they are: register them all at once.
   Result<std::vector<std::string>> register_client(const std::string& name_space, std::uint32_t rank, uid_t uid,
                                                    gid_t gid);
-  void forget(const std::string& name_space, std::uint32_t rank);
+  // `ranks`: those of this server.
+  void forget(const std::string& name_space, const std::vector<std::uint32_t>& ranks);
 
-  // The connection data that this server's rank has published, for a request from another rank.
+  // The connection data that a rank of this server has published, for a request from another server.
   void published(const std::string& name_space, std::uint32_t rank, FetchDone done);
 
  private:

@@ -60,9 +60,10 @@ pmix_status_t on_finalized(const pmix_proc_t*, void*, pmix_op_cbfunc_t done, voi
 pmix_status_t on_abort(const pmix_proc_t* proc, void*, int status, const char* message, pmix_proc_t*, std::size_t,
                        pmix_op_cbfunc_t done, void* data) {
   if (!proc) return PMIX_ERR_BAD_PARAM;
-  active->loop->post([name = name_of(proc->nspace), status, text = text_of(message, kMaxMessage)]() mutable {
-    if (active) active->upcalls.aborted(std::move(name), status, std::move(text));
-  });
+  active->loop->post(
+      [name = name_of(proc->nspace), rank = proc->rank, status, text = text_of(message, kMaxMessage)]() mutable {
+        if (active) active->upcalls.aborted(std::move(name), rank, status, std::move(text));
+      });
   if (done) done(PMIX_SUCCESS, data);
   return PMIX_SUCCESS;
 }
@@ -119,8 +120,8 @@ pmix_status_t on_group(pmix_group_operation_t operation, char* group, const pmix
   collective.key =
       std::format("{}/{}", operation == PMIX_GROUP_CONSTRUCT ? "group" : "ungroup", text_of(group, PMIX_MAX_KEYLEN));
   for (std::size_t i = 0; i < info_count; ++i) {
-    // For a group of this rank alone the library only notifies the server. A later answer would make PMIx 5.0 call
-    // again with a tracker it has freed by then.
+    // For a group of ranks of this server alone, whose end needs nobody else, the library only notifies the server. A later answer
+    // would make PMIx 5.0 call again with a tracker it has freed by then, and a closing session wait for 2 s.
     if (PMIX_CHECK_KEY(&info[i], PMIX_GROUP_LOCAL_ONLY) && is_true(info[i])) return PMIX_OPERATION_SUCCEEDED;
     if (!PMIX_CHECK_KEY(&info[i], PMIX_GROUP_ENDPT_DATA)) continue;
     auto bytes = bytes_of(info[i].value, kMaxPart);

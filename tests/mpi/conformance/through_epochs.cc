@@ -1,8 +1,10 @@
 // through_epochs RANKS SECONDS PROGRAM [ARGUMENT…]: runs any MPI program under the shim and real sidecars, with an epoch change at as
-// many superstep edges (BSP_SUPERSTEP) as come, up to BSP_MOST_EPOCHS. Prints what rank 0 wrote, then one line of JSON.
+// many superstep edges (BSP_SUPERSTEP) as come, up to BSP_MOST_EPOCHS, and BSP_SEATS ranks in a pod. Prints what rank 0 wrote, then
+// one line of JSON.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -39,6 +41,11 @@ bool all_ended(Job& job) {
 std::uint32_t most_epochs() {
   const char* asked = std::getenv("BSP_MOST_EPOCHS");
   return asked != nullptr ? static_cast<std::uint32_t>(std::atoi(asked)) : 25;
+}
+
+std::uint32_t seats() {
+  const char* asked = std::getenv("BSP_SEATS");
+  return asked != nullptr ? static_cast<std::uint32_t>(std::max(std::atoi(asked), 1)) : 1;
 }
 
 // An epoch change at the next edge that all ranks reach, again and again.
@@ -87,6 +94,7 @@ int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   if (argc < 4) return std::fprintf(stderr, "usage: through_epochs RANKS SECONDS PROGRAM [ARGUMENT...]\n"), 2;
   Job job({.ranks = static_cast<std::uint32_t>(std::atoi(argv[1])),
+           .seats = seats(),
            .program = std::filesystem::relative(argv[3], BSP_BINARY_DIR "/bin").string(),
            .arguments = {argv + 4, argv + argc},
            .environment = {}});

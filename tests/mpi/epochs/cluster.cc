@@ -114,7 +114,8 @@ long Process::resident_kib() const {
   return -1;
 }
 
-Cluster::Cluster(std::uint32_t ranks) : sidecars(ranks), links_(ranks) {
+Cluster::Cluster(std::uint32_t ranks, std::uint32_t seats)
+    : sidecars((ranks + seats - 1) / seats), seats_(seats), links_(ranks) {
   static unsigned clusters = 0;
   number_ = clusters++ % 12;
   char name[] = "/tmp/bsp-epochs-XXXXXX";
@@ -130,15 +131,29 @@ Cluster::~Cluster() {
   std::filesystem::remove_all(directory_, ignored);
 }
 
-std::string Cluster::run_dir(std::uint32_t rank) const { return directory_ + "/rank" + std::to_string(rank); }
-std::string Cluster::pod(std::uint32_t rank) const { return "job-r" + std::to_string(rank) + "-g1"; }
-std::string Cluster::address(std::uint32_t rank) const {
+std::vector<std::uint32_t> Cluster::ranks_of(std::uint32_t pod) const {
+  std::vector<std::uint32_t> here;
+  for (std::uint32_t r = pod * seats_; r < std::min((pod + 1) * seats_, ranks()); ++r) here.push_back(r);
+  return here;
+}
+
+std::string Cluster::directory_of(std::uint32_t pod) const {
+  return directory_ + "/rank" + std::to_string(pod * seats_);
+}
+std::string Cluster::identity_of(std::uint32_t pod) const { return std::format("job-r{}-g1", pod * seats_); }
+std::string Cluster::address_of(std::uint32_t pod) const {
   // Loopback addresses unique to this process and cluster, so that test programs can run in parallel.
   unsigned own = static_cast<unsigned>(::getpid());
-  return std::format("127.{}.{}.{}:7600", 1 + own / 250 % 250, own % 250, 20 * number_ + rank + 1);
+  return std::format("127.{}.{}.{}:7600", 1 + own / 250 % 250, own % 250, 20 * number_ + pod + 1);
 }
+std::string Cluster::run_dir(std::uint32_t rank) const {
+  const std::string pod = directory_of(pod_of(rank));
+  return ranks_of(pod_of(rank)).size() == 1 ? pod : std::format("{}/seat-{}", pod, rank % seats_);
+}
+std::string Cluster::pod(std::uint32_t rank) const { return identity_of(pod_of(rank)); }
+std::string Cluster::address(std::uint32_t rank) const { return address_of(pod_of(rank)); }
 std::string Cluster::log(std::uint32_t rank) const {
-  std::ifstream file(run_dir(rank) + ".log");
+  std::ifstream file(directory_of(pod_of(rank)) + ".log");
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
@@ -151,15 +166,16 @@ net::TlsContext Cluster::identity(const std::string& name) const {
   return net::TlsContext::create({ca_.certificate, pair.certificate, pair.key}).value();
 }
 
-void Cluster::start_sidecar(std::uint32_t rank, std::vector<std::string> environment) {
-  std::string tls = run_dir(rank) + ".tls";
+void Cluster::start_sidecar(std::uint32_t pod, std::vector<std::string> environment) {
+  std::string tls = directory_of(pod) + ".tls";
   if (::mkdir(tls.c_str(), 0755) == 0) {
     Time now = SystemClock{}.now();
-    auto pair =
-        net::issue_certificate(
-            ca_,
-            {.identity = pod(rank), .dns_names = {}, .addresses = {}, .not_before = now - 1h, .not_after = now + 1h})
-            .value();
+    auto pair = net::issue_certificate(ca_, {.identity = identity_of(pod),
+                                             .dns_names = {},
+                                             .addresses = {},
+                                             .not_before = now - 1h,
+                                             .not_after = now + 1h})
+                    .value();
     std::ofstream(tls + "/ca.pem") << ca_.certificate;
     std::ofstream(tls + "/cert.pem") << pair.certificate;
     std::ofstream(tls + "/key.pem") << pair.key;
@@ -167,25 +183,30 @@ void Cluster::start_sidecar(std::uint32_t rank, std::vector<std::string> environ
   auto set = [&](std::string_view name, const std::string& value) {
     environment.push_back(std::format("{}={}", name, value));
   };
-  set(names::kEnvRank, std::to_string(rank));
+  std::string here;
+  for (const std::uint32_t rank : ranks_of(pod)) here += std::format("{}{}", here.empty() ? "" : ",", rank);
+  set(names::kEnvRank, here);
   set(names::kEnvRanks, std::to_string(ranks()));
-  set(names::kEnvPod, pod(rank));
-  set(names::kEnvListen, address(rank));
+  set(names::kEnvPod, identity_of(pod));
+  set(names::kEnvListen, address_of(pod));
   set(names::kEnvTlsDir, tls);
-  set(names::kEnvRunDir, run_dir(rank));
+  set(names::kEnvRunDir, directory_of(pod));
   if (without_init) set(names::kEnvWithoutInit, "1");
-  sidecars[rank] = Process({BSP_BINARY_DIR "/bin/bsp-sidecar"}, environment, run_dir(rank) + ".log");
-  links_[rank] =
-      std::make_unique<net::Link>(identity(std::string(names::kOperatorIdentity)), net::Peer{address(rank), pod(rank)});
-  auto deadline = std::chrono::steady_clock::now() + 60s;
-  while (!links_[rank]->connect(1s)) {
-    if (std::chrono::steady_clock::now() > deadline)
-      throw std::runtime_error("the sidecar does not answer:\n" + log(rank));
-    ::poll(nullptr, 0, 5);
+  sidecars[pod] = Process({BSP_BINARY_DIR "/bin/bsp-sidecar"}, environment, directory_of(pod) + ".log");
+  for (const std::uint32_t rank : ranks_of(pod)) {
+    links_[rank] = std::make_unique<net::Link>(identity(std::string(names::kOperatorIdentity)),
+                                               net::Peer{address_of(pod), identity_of(pod)});
+    auto deadline = std::chrono::steady_clock::now() + 60s;
+    while (!links_[rank]->connect(1s)) {
+      if (std::chrono::steady_clock::now() > deadline)
+        throw std::runtime_error("the sidecar does not answer:\n" + log(rank));
+      ::poll(nullptr, 0, 5);
+    }
   }
 }
 
 Result<net::Answer> Cluster::try_call(std::uint32_t rank, const char* verb, nlohmann::json fields) {
+  if (const std::uint32_t seat = rank % seats_; seat != 0) fields[wire::kSeat] = seat;
   return links_[rank]->call(verb, std::move(fields), 60s);
 }
 
@@ -196,14 +217,18 @@ net::Answer Cluster::call(std::uint32_t rank, const char* verb, nlohmann::json f
 }
 
 wire::EpochPlan Cluster::plan(std::uint64_t epoch) const {
-  wire::EpochPlan plan{.epoch = epoch, .pmix_namespace = std::format("uid-e{}", epoch), .sets = {"one"}, .members = {}};
+  // MPI's files in /dev/shm are named by it, and all tests share that directory.
+  const std::string job = std::format("uid-{}-{}", ::getpid(), number_);
+  wire::EpochPlan plan{
+      .epoch = epoch, .pmix_namespace = std::format("{}-e{}", job, epoch), .sets = {"one"}, .members = {}};
   for (std::uint32_t r = 0; r < ranks(); ++r)
-    plan.members.push_back({.rank = r, .pod = pod(r), .pod_uid = "u", .address = address(r), .set = 0});
+    plan.members.push_back(
+        {.rank = r, .pod = pod(r), .pod_uid = "u", .address = address(r), .set = 0, .seat = r % seats_});
   return plan;
 }
 
 void Cluster::prepare(std::uint64_t epoch) {
-  for (std::uint32_t r = 0; r < ranks(); ++r) call(r, wire::kPrepareEpoch, plan(epoch));
+  for (std::uint32_t pod = 0; pod < pods(); ++pod) call(ranks_of(pod).front(), wire::kPrepareEpoch, plan(epoch));
 }
 
 void Cluster::open(std::uint64_t epoch) {

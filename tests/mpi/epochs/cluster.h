@@ -1,5 +1,5 @@
 // A job's sidecars as processes on loopback, each with its certificate and run directory, and an operator's
-// connection to each. The destructor ends all of them.
+// connection for each rank. The destructor ends all of them.
 #pragma once
 
 #include <sys/types.h>
@@ -42,21 +42,25 @@ class Process {
 
 class Cluster {
  public:
-  explicit Cluster(std::uint32_t ranks);
+  // Pods of `seats` ranks each, in order; the last may have fewer. The number of a pod is that of its sidecar.
+  explicit Cluster(std::uint32_t ranks, std::uint32_t seats = 1);
   ~Cluster();
   Cluster(const Cluster&) = delete;
   Cluster& operator=(const Cluster&) = delete;
 
-  void start_sidecar(std::uint32_t rank, std::vector<std::string> environment = {});
+  void start_sidecar(std::uint32_t pod, std::vector<std::string> environment = {});
   // Sends the operator's request; fails the test if it is refused.
   net::Answer call(std::uint32_t rank, const char* verb, nlohmann::json fields = nlohmann::json::object());
   Result<net::Answer> try_call(std::uint32_t rank, const char* verb, nlohmann::json fields = nlohmann::json::object());
   void prepare(std::uint64_t epoch);
   void open(std::uint64_t epoch);
 
-  [[nodiscard]] std::uint32_t ranks() const { return static_cast<std::uint32_t>(sidecars.size()); }
-  [[nodiscard]] std::string run_dir(std::uint32_t rank) const;
-  [[nodiscard]] std::string pod(std::uint32_t rank) const;
+  [[nodiscard]] std::uint32_t ranks() const { return static_cast<std::uint32_t>(links_.size()); }
+  [[nodiscard]] std::uint32_t pods() const { return static_cast<std::uint32_t>(sidecars.size()); }
+  [[nodiscard]] std::uint32_t pod_of(std::uint32_t rank) const { return rank / seats_; }
+  [[nodiscard]] std::vector<std::uint32_t> ranks_of(std::uint32_t pod) const;
+  [[nodiscard]] std::string run_dir(std::uint32_t rank) const;  // as the rank's program sees it
+  [[nodiscard]] std::string pod(std::uint32_t rank) const;      // its name
   [[nodiscard]] std::string address(std::uint32_t rank) const;
   [[nodiscard]] wire::EpochPlan plan(std::uint64_t epoch) const;
   [[nodiscard]] net::TlsContext identity(const std::string& name) const;
@@ -66,10 +70,15 @@ class Cluster {
   bool without_init = true;  // of sidecars started from now on: they need no hello before they open an epoch
 
  private:
+  [[nodiscard]] std::string directory_of(std::uint32_t pod) const;
+  [[nodiscard]] std::string identity_of(std::uint32_t pod) const;
+  [[nodiscard]] std::string address_of(std::uint32_t pod) const;
+
+  std::uint32_t seats_;
   std::string directory_;
   unsigned number_ = 0;  // index among the clusters of this process
   net::PemPair ca_;
-  std::vector<std::unique_ptr<net::Link>> links_;
+  std::vector<std::unique_ptr<net::Link>> links_;  // by rank
 };
 
 }  // namespace bsp::test

@@ -23,35 +23,40 @@ struct Line {
   long open_us = 0;
   long close_us = 0;
   int fds = 0;
+  int shared = 0;
 };
 
 Line parse(const std::string& text) {
   Line line;
-  if (std::sscanf(text.c_str(), "epoch %d sum %ld open_us %ld close_us %ld fds %d", &line.epoch, &line.sum,
-                  &line.open_us, &line.close_us, &line.fds) != 5)
+  if (std::sscanf(text.c_str(), "epoch %d sum %ld open_us %ld close_us %ld fds %d shared %d", &line.epoch, &line.sum,
+                  &line.open_us, &line.close_us, &line.fds, &line.shared) != 6)
     return {};
   return line;
 }
 
+// Ranks of one pod share memory, all others use TCP.
 Process start_rank(const Cluster& cluster, std::uint32_t rank, int epochs, const char* hold = nullptr, uid_t uid = 0) {
   std::vector<std::string> command{BSP_BINARY_DIR "/bin/epochs_rank", cluster.run_dir(rank), std::to_string(epochs)};
   if (hold) command.emplace_back(hold);
-  return Process(std::move(command), {"OMPI_MCA_btl=tcp,self", "OMPI_MCA_btl_tcp_if_include=lo"},
+  return Process(std::move(command),
+                 {"OMPI_MCA_btl=sm,tcp,self", "OMPI_MCA_smsc=^cma", "OMPI_MCA_btl_tcp_if_include=lo",
+                  "OMPI_MCA_mpi_yield_when_idle=1"},  // more ranks than cores
                  cluster.run_dir(rank) + ".program.log", uid);
 }
 
 struct Case {
   std::uint32_t ranks;
   int epochs;
+  std::uint32_t seats = 1;  // ranks of a pod
 };
 
 class Epochs : public testing::TestWithParam<Case> {};
 
 TEST_P(Epochs, GiveCorrectResultsWithoutGrowth) {
-  const auto [ranks, epochs] = GetParam();
-  Cluster cluster(ranks);
+  const auto [ranks, epochs, seats] = GetParam();
+  Cluster cluster(ranks, seats);
   std::vector<Process> programs;
-  for (std::uint32_t r = 0; r < ranks; ++r) cluster.start_sidecar(r);
+  for (std::uint32_t pod = 0; pod < cluster.pods(); ++pod) cluster.start_sidecar(pod);
   for (std::uint32_t r = 0; r < ranks; ++r) programs.push_back(start_rank(cluster, r, epochs));
 
   std::vector<int> program_fds(ranks), sidecar_fds(ranks);
@@ -66,10 +71,13 @@ TEST_P(Epochs, GiveCorrectResultsWithoutGrowth) {
       ASSERT_EQ(line.epoch, e) << "rank " << r << "\n" << cluster.log(r);
       long once = ranks * (ranks + 1) / 2 + static_cast<long>(ranks) * e;
       EXPECT_EQ(line.sum, 10 * once);
+      // Each rank has a segment, and those of its pod's others.
+      const auto local = static_cast<int>(cluster.ranks_of(cluster.pod_of(r)).size());
+      EXPECT_EQ(line.shared, local > 1 ? local : 0) << "rank " << r << ", epoch " << e;
       if (e == settled) {
         program_fds[r] = line.fds;
-        sidecar_fds[r] = cluster.sidecars[r].open_descriptors();
-        sidecar_kib[r] = cluster.sidecars[r].resident_kib();
+        sidecar_fds[r] = cluster.sidecars[cluster.pod_of(r)].open_descriptors();
+        sidecar_kib[r] = cluster.sidecars[cluster.pod_of(r)].resident_kib();
       }
       EXPECT_TRUE(e <= settled || line.fds == program_fds[r]) << line.fds << " descriptors";
       open_us += static_cast<double>(line.open_us);
@@ -83,13 +91,18 @@ TEST_P(Epochs, GiveCorrectResultsWithoutGrowth) {
   for (std::uint32_t r = 0; r < ranks; ++r) {
     EXPECT_EQ(programs[r].wait(30s), 0);
     // One connection may be in progress or just closed.
-    EXPECT_LE(cluster.sidecars[r].open_descriptors(), sidecar_fds[r] + 2);
-    EXPECT_LE(cluster.sidecars[r].resident_kib(), sidecar_kib[r] + 1024);
+    EXPECT_LE(cluster.sidecars[cluster.pod_of(r)].open_descriptors(), sidecar_fds[r] + 2);
+    EXPECT_LE(cluster.sidecars[cluster.pod_of(r)].resident_kib(), sidecar_kib[r] + 1024);
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, Epochs, testing::Values(Case{2, 40}, Case{4, 20}, Case{8, 8}),
-                         [](const auto& tested) { return std::to_string(tested.param.ranks) + "ranks"; });
+INSTANTIATE_TEST_SUITE_P(Ranks, Epochs,
+                         testing::Values(Case{2, 40}, Case{4, 20}, Case{8, 8}, Case{2, 24, 2}, Case{4, 24, 2},
+                                         Case{4, 24, 4}, Case{7, 12, 3}),
+                         [](const auto& tested) {
+                           const Case& c = tested.param;
+                           return std::format("{}ranks{}", c.ranks, c.seats > 1 ? std::format("in{}s", c.seats) : "");
+                         });
 
 // A sidecar is killed while its rank computes in an open epoch, and restarted: the program continues, closes its
 // session without its PMIx server, and opens the next epoch with the new one.

@@ -1,7 +1,8 @@
 /* epochs_rank RUN_DIR EPOCHS [hold]: a rank that opens and closes one MPI session after the other, each from the epoch
  * descriptor that its sidecar has written, and communicates with its neighbours in each. For each epoch it prints one
  * line:
- *   epoch <n> sum <result of ten allreduces> open_us <us> close_us <us> fds <open descriptors>
+ *   epoch <n> sum <result of ten allreduces> open_us <us> close_us <us> fds <open descriptors> shared <n>
+ * `shared`: mappings of /dev/shm while the epoch was open; none may be left when it is closed.
  * With `hold` it prints "holding <n>" before it closes epoch n and waits for the file RUN_DIR/go.<n>. It is a minimal
  * version of what the shim does. */
 #define _GNU_SOURCE
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -55,6 +57,28 @@ static int descriptors(char* marked, int clean) {
   closedir(d);
   for (int i = 0; i < n; ++i) close(list[i]);
   return kept;
+}
+
+/* Mappings of btl/sm's files; removes them and the files if `clean`. Open MPI 5.0 leaves both behind. */
+static int segments(int clean) {
+  char line[4096];
+  int n = 0;
+  FILE* f = fopen("/proc/self/maps", "r");
+  while (f && fgets(line, sizeof line, f)) {
+    char* path = strstr(line, "/dev/shm/");
+    unsigned long begin, end;
+    if (!path || sscanf(line, "%lx-%lx", &begin, &end) != 2) continue;
+    ++n;
+    path[strcspn(path, " \n")] = 0;
+    if (clean && strncmp(path, "/dev/shm/sm_segment.", 20) == 0) {
+      unlink(path);
+      if (access(path, F_OK) == 0) return -1;
+      munmap((void*)begin, end - begin);
+      rewind(f); /* the list has changed */
+    }
+  }
+  if (f) fclose(f);
+  return n;
 }
 
 /* Open MPI treats unknown PMIx events as fatal, including the loss of its server. A rank needs no server until the
@@ -117,12 +141,15 @@ int main(int argc, char** argv) {
     *(void**)&framework_close = dlsym(RTLD_DEFAULT, "mca_base_framework_close");
     void* framework = dlsym(RTLD_DEFAULT, "opal_if_base_framework");
     if (framework_close && framework) framework_close(framework);
+    int shared = segments(0);
     MPI_Comm_free(&world);
     long long t2 = now_us();
     MPI_Session_finalize(&session);
     long long t3 = now_us();
     int fds = descriptors(marked, 1);
-    printf("epoch %d sum %ld open_us %lld close_us %lld fds %d\n", epoch, total, t1 - t0, t3 - t2, fds);
+    segments(1);
+    if (segments(0) != 0) return 4;
+    printf("epoch %d sum %ld open_us %lld close_us %lld fds %d shared %d\n", epoch, total, t1 - t0, t3 - t2, fds, shared);
     fflush(stdout);
   }
   return 0;

@@ -28,10 +28,14 @@ bool until(Done done) {
 }  // namespace
 
 Job::Job(Options options)
-    : cluster(options.ranks), options_(std::move(options)), stopped_(options_.ranks), exited_(options_.ranks, -1) {
+    : cluster(options.ranks, options.seats),
+      options_(std::move(options)),
+      stopped_(options_.ranks),
+      exited_(options_.ranks, -1) {
+  for (std::uint32_t pod = 0; pod < cluster.pods(); ++pod) cluster.start_sidecar(pod);
   for (std::uint32_t r = 0; r < options_.ranks; ++r) {
-    cluster.start_sidecar(r);
-    std::vector<std::string> command{BSP_BINARY_DIR "/bin/" + options_.program};
+    std::vector<std::string> command = options_.wrapper;
+    command.push_back(BSP_BINARY_DIR "/bin/" + options_.program);
     command.insert(command.end(), options_.arguments.begin(), options_.arguments.end());
     std::vector<std::string> environment{"LD_PRELOAD=" + options_.preload, "BSP_RUN_DIR=" + cluster.run_dir(r),
                                          "OMPI_MCA_btl_tcp_if_include=lo",
@@ -77,13 +81,14 @@ void Job::drop_gate(std::uint32_t voter) {
 }
 
 void Job::kill_sidecar(std::uint32_t rank) {
-  cluster.sidecars[rank].signal(SIGKILL);
-  cluster.sidecars[rank].wait(10s);
+  cluster.sidecars[cluster.pod_of(rank)].signal(SIGKILL);
+  cluster.sidecars[cluster.pod_of(rank)].wait(10s);
 }
 
 void Job::start_sidecar(std::uint32_t rank) {
-  cluster.start_sidecar(rank);
-  inits_[rank] = std::make_unique<FakeInit>(cluster.run_dir(rank), control::ProgramState::kRunning);
+  cluster.start_sidecar(cluster.pod_of(rank));
+  for (const std::uint32_t r : cluster.ranks_of(cluster.pod_of(rank)))
+    inits_[r] = std::make_unique<FakeInit>(cluster.run_dir(r), control::ProgramState::kRunning);
 }
 
 nlohmann::json Job::status(std::uint32_t rank) { return cluster.call(rank, wire::kStatus).header; }

@@ -19,9 +19,11 @@ class Job {
  public:
   struct Options {
     std::uint32_t ranks = 2;
-    std::string program;  // in BSP_BINARY_DIR/bin
+    std::uint32_t seats = 1;  // ranks of a pod
+    std::string program;      // in BSP_BINARY_DIR/bin
     std::vector<std::string> arguments;
     std::vector<std::string> environment;
+    std::vector<std::string> wrapper{};  // a command that runs the program
     std::string preload = BSP_BINARY_DIR "/bin/libbspmpi.so";
     std::chrono::milliseconds first_epoch_after{0};  // the programs wait for it, as for a pod that isn't there yet
   };
@@ -47,7 +49,7 @@ class Job {
   Gate settle_gate();
   // Drops a committed gate by the vote of one rank, and waits until every sidecar has cleared it.
   void drop_gate(std::uint32_t voter);
-  // SIGKILLs a rank's sidecar and restarts it.
+  // SIGKILLs the sidecar of a rank's pod and restarts it.
   void kill_sidecar(std::uint32_t rank);
   void start_sidecar(std::uint32_t rank);
 

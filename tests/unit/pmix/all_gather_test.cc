@@ -5,13 +5,21 @@
 #include <malloc.h>
 
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 namespace bsp::pmix {
 namespace {
 
+Placement each_alone(std::uint32_t size) {
+  Placement placement{.server_of = std::vector<std::uint32_t>(size)};
+  std::iota(placement.server_of.begin(), placement.server_of.end(), 0u);
+  return placement;
+}
+
 struct World {
-  explicit World(std::uint32_t size, std::uint32_t rank = 0)
-      : gather(loop, 1, rank, size,
+  explicit World(std::uint32_t size, std::uint32_t rank = 0) : World(each_alone(size), rank) {}
+  explicit World(Placement placement, std::uint32_t server = 0)
+      : gather(loop, 1, std::move(placement), server,
                [](std::uint32_t, std::string_view, nlohmann::json, std::string, net::LinkPeer::Done) {}) {}
   // The result of a collective of the local program; "" while it is pending.
   std::string enter(std::string key, std::vector<std::uint32_t> members, std::string data) {
@@ -38,6 +46,31 @@ TEST(AllGather, MembersThatDoNotExist) {
   EXPECT_NE(world.enter("group/a", {0, 0xffffffff}, ""), "");
   EXPECT_NE(world.enter("group/a", {1, 2}, ""), "") << "without this rank";
   EXPECT_EQ(world.enter("group/a", {0}, ""), "done");
+}
+
+// Ranks 0 and 3 share a pod, so do 1 and 2.
+TEST(AllGather, EveryPodTakesPartOnce) {
+  const Placement two{.server_of = {0, 1, 1, 0}};
+  World world(two);
+  EXPECT_EQ(world.enter("fence", {}, "a"), "");
+  EXPECT_FALSE(world.gather.gather("fence#0", 2, "x")) << "a pod goes by its lowest rank";
+  EXPECT_FALSE(world.gather.gather("fence#0", 3, "x"));
+  EXPECT_TRUE(world.gather.gather("fence#0", 1, "b"));
+  EXPECT_EQ(world.enter("group/inside", {0, 3}, ""), "done") << "it needs nobody else";
+  EXPECT_EQ(world.enter("group/inside", {3}, ""), "done");
+  EXPECT_NE(world.enter("group/others", {1, 2}, ""), "") << "none of them is here";
+  // Two groups among the same pods are two collectives.
+  EXPECT_EQ(world.enter("group/a", {0, 1}, ""), "");
+  EXPECT_EQ(world.enter("group/a", {0, 2}, ""), "");
+  EXPECT_TRUE(world.gather.gather("group/a.0.2#0", 1, ""));
+  EXPECT_TRUE(world.gather.gather("group/a.0.1#0", 1, ""));
+  // A pod's share is that of its ranks.
+  EXPECT_EQ(world.enter("fence", {}, std::string(2 * kMaxPart, 'x')), "");
+  EXPECT_NE(world.enter("fence", {}, std::string(2 * kMaxPart + 1, 'x')), "");
+  EXPECT_TRUE(world.gather.gather("fence#1", 1, std::string(2 * kMaxPart, 'x')));
+  EXPECT_FALSE(world.gather.gather("fence#2", 1, std::string(2 * kMaxPart + 1, 'x')));
+  World other(two, 1);
+  EXPECT_EQ(other.enter("group/b", {2}, ""), "done") << "with rank 2 alone it is the root";
 }
 
 TEST(AllGather, PeerCantExhaustMemory) {

@@ -24,7 +24,7 @@ class Upcalls : public testing::Test {
                               ++fetched;
                               done(fail(ErrorCode::kFailed, "a test"));
                             },
-                        .aborted = [this](const std::string& name, int,
+                        .aborted = [this](const std::string& name, std::uint32_t, int,
                                           const std::string& message) { aborted = name + ": " + message; }});
   }
   ~Upcalls() override { drop_receiver(); }

@@ -112,7 +112,11 @@ class Set {
                                                    wire::answer_limits);
           return link.get();
         },
-        [this, every](std::uint64_t since) { return report_of(0, completed(), since, every); }, 0, 60s,
+        [this, every](const collect::SetMember& member) -> std::optional<wire::RankReport> {
+          if (member.rank != 0) return std::nullopt;
+          return report_of(0, completed(), member.since, every);
+        },
+        60s,
         [shared](const collect::SetReport& report) {
           json reports = json::array();
           for (const nlohmann::json& one : std::views::values(report.reports)) reports.push_back(one);

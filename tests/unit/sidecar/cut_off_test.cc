@@ -126,11 +126,10 @@ class Cluster {
           if (a == 0)
             asking.fresh.heard(plan_.members[b].pod, asked);
           else
-            asking.fresh.vouched(asked, now_ - ranks_[0].fresh.fresh(&plan_, 0, now_));
+            asking.fresh.vouched(asked, now_ - ranks_[0].fresh.fresh(&plan_, plan_.members[0].pod, now_));
         }
       // bsp-init may take a moment.
-      if (now_ - asking.fresh.fresh(&plan_, static_cast<std::uint32_t>(a), now_) > fencing::kLimit + 3s)
-        asking.computes = false;
+      if (now_ - asking.fresh.fresh(&plan_, plan_.members[a].pod, now_) > fencing::kLimit + 3s) asking.computes = false;
     }
   }
   bool operate() {

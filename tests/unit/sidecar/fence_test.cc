@@ -33,44 +33,59 @@ net::Answer answer_with(std::uint64_t age) {
 
 TEST(Freshness, IsTheOperatorsLastMessageWithoutPeers) {
   Freshness f(kStart);
-  EXPECT_EQ(f.fresh(nullptr, 0, kStart + 40s), kStart);
+  EXPECT_EQ(f.fresh(nullptr, "job-r0-g0", kStart + 40s), kStart);
   f.operator_spoke(kStart + 30s);
-  EXPECT_EQ(f.fresh(nullptr, 0, kStart + 40s), kStart + 30s);
+  EXPECT_EQ(f.fresh(nullptr, "job-r0-g0", kStart + 40s), kStart + 30s);
 }
 
 TEST(Freshness, OfASingleRankNeverEnds) {
   const auto plan = plan_of(1);
-  EXPECT_EQ(Freshness(kStart).fresh(&plan, 0, kStart + 24h), kStart + 24h);
+  EXPECT_EQ(Freshness(kStart).fresh(&plan, "job-r0-g0", kStart + 24h), kStart + 24h);
 }
 
 TEST(Freshness, OfRankZeroIsThatOfTheRankHeardLongestAgo) {
   const auto plan = plan_of(3);
   Freshness f(kStart);
   f.heard("job-r1-g0", kStart + 20s);
-  EXPECT_EQ(f.fresh(&plan, 0, kStart + 25s), kStart) << "nothing was heard from rank 2";
-  EXPECT_EQ(f.silent_peer(plan, 0, kStart + 1s), "rank 2 (job-r2-g0)");
+  EXPECT_EQ(f.fresh(&plan, "job-r0-g0", kStart + 25s), kStart) << "nothing was heard from rank 2";
+  EXPECT_EQ(f.silent_peer(plan, "job-r0-g0", kStart + 1s), "rank 2 (job-r2-g0)");
   f.heard("job-r2-g0", kStart + 15s);
-  EXPECT_EQ(f.fresh(&plan, 0, kStart + 25s), kStart + 15s);
+  EXPECT_EQ(f.fresh(&plan, "job-r0-g0", kStart + 25s), kStart + 15s);
   f.heard("job-r2-g0", kStart + 24s);
-  EXPECT_EQ(f.fresh(&plan, 0, kStart + 25s), kStart + 20s);
+  EXPECT_EQ(f.fresh(&plan, "job-r0-g0", kStart + 25s), kStart + 20s);
   f.operator_spoke(kStart + 22s);
-  EXPECT_EQ(f.fresh(&plan, 0, kStart + 25s), kStart + 22s);
+  EXPECT_EQ(f.fresh(&plan, "job-r0-g0", kStart + 25s), kStart + 22s);
   // The rank has moved: hearing its old pod proves nothing.
   auto moved = plan;
   moved.members[2].pod = "job-r2-g1";
   f.heard("job-r1-g0", kStart + 25s);
-  EXPECT_EQ(f.fresh(&moved, 0, kStart + 25s), kStart + 22s);
+  EXPECT_EQ(f.fresh(&moved, "job-r0-g0", kStart + 25s), kStart + 22s);
+}
+
+// Ranks 0 and 1 are in one pod, 2 and 3 in another.
+TEST(Freshness, CountsPodsNotRanks) {
+  auto plan = plan_of(4);
+  plan.members[1].pod = plan.members[0].pod;
+  plan.members[3].pod = plan.members[2].pod;
+  Freshness hub(kStart), other(kStart);
+  hub.heard("job-r2-g0", kStart + 20s);
+  EXPECT_EQ(hub.fresh(&plan, "job-r0-g0", kStart + 25s), kStart + 20s) << "its own other rank needs no answer";
+  EXPECT_EQ(hub.silent_peer(plan, "job-r0-g0", kStart + 21s), "rank 2 (job-r2-g0)");
+  other.heard("job-r0-g0", kStart + 20s);
+  EXPECT_EQ(other.fresh(&plan, "job-r2-g0", kStart + 25s), kStart) << "rank 0's pod must vouch";
+  for (wire::Member& member : plan.members) member.pod = "job-r0-g0";
+  EXPECT_EQ(Freshness(kStart).fresh(&plan, "job-r0-g0", kStart + 24h), kStart + 24h) << "no rank is elsewhere";
 }
 
 TEST(Freshness, OfTheOthersIsRankZeros) {
   const auto plan = plan_of(3);
   Freshness f(kStart);
   f.heard("job-r2-g0", kStart + 29s);
-  EXPECT_EQ(f.fresh(&plan, 1, kStart + 30s), kStart) << "both may be on the same cut-off node";
+  EXPECT_EQ(f.fresh(&plan, "job-r1-g0", kStart + 30s), kStart) << "both may be on the same cut-off node";
   f.vouched(kStart + 20s, 5s);
-  EXPECT_EQ(f.fresh(&plan, 1, kStart + 30s), kStart + 15s);
+  EXPECT_EQ(f.fresh(&plan, "job-r1-g0", kStart + 30s), kStart + 15s);
   f.vouched(kStart + 25s, 20s);  // an older report doesn't take anything back
-  EXPECT_EQ(f.fresh(&plan, 1, kStart + 30s), kStart + 15s);
+  EXPECT_EQ(f.fresh(&plan, "job-r1-g0", kStart + 30s), kStart + 15s);
 }
 
 // A job with several ranks, each of which asks every five seconds as Fence does; messages are delayed and some are
@@ -90,7 +105,7 @@ struct Ranks {
         if (asking == 0)
           ranks[0].heard(plan.members[asked].pod, at);
         else
-          ranks[asking].vouched(at, answered - ranks[0].fresh(&plan, 0, answered));
+          ranks[asking].vouched(at, answered - ranks[0].fresh(&plan, "job-r0-g0", answered));
       }
     }
     now += 5s;
@@ -98,7 +113,7 @@ struct Ranks {
   std::chrono::milliseconds milliseconds(int below) {
     return std::chrono::milliseconds(random() % static_cast<unsigned>(below));
   }
-  SteadyTime fresh(std::uint32_t rank) const { return ranks[rank].fresh(&plan, rank, now); }
+  SteadyTime fresh(std::uint32_t rank) const { return ranks[rank].fresh(&plan, plan.members[rank].pod, now); }
 
   wire::EpochPlan plan;
   std::vector<int> side;  // of the network, by rank; the operator is on side 0
@@ -145,7 +160,7 @@ TEST(Fence, AsksPeersWhenTheOperatorIsSilentThenEndsTheProgramWithAReason) {
   SteadyTime spoke{};
   int asked = 0, end_requests = 0;
   std::string why;
-  Fence fence(loop, 0, 60ms,
+  Fence fence(loop, "job-r0-g0", 60ms,
               {.plan = [&] { return &plan; },
                .computes = [&] { return end_requests < 2; },
                .ask =
@@ -175,11 +190,34 @@ TEST(Fence, AsksPeersWhenTheOperatorIsSilentThenEndsTheProgramWithAReason) {
   EXPECT_THAT(why, HasSubstr("rank 1 (job-r1-g0) does not answer"));
 }
 
+// Every pod is asked once, however many ranks it has.
+TEST(Fence, AsksEachPodOnce) {
+  net::Loop loop;
+  auto plan = plan_of(5);
+  plan.members[1].pod = plan.members[0].pod;
+  plan.members[3].pod = plan.members[4].pod = plan.members[2].pod;
+  std::vector<std::string> asked;
+  std::vector<net::LinkPeer::Done> unanswered;
+  Fence fence(loop, "job-r0-g0", 30ms,
+              {.plan = [&] { return &plan; },
+               .computes = [] { return false; },
+               .ask =
+                   [&](const wire::Member& member, net::LinkPeer::Done done) {
+                     asked.push_back(member.pod);
+                     unanswered.push_back(std::move(done));
+                     loop.after(50ms, [&] { loop.stop(); });
+                   },
+               .end_program = [](const std::string&) {},
+               .save = [](SteadyTime) {}});
+  loop.run();
+  EXPECT_EQ(asked, std::vector<std::string>{"job-r2-g0"});
+}
+
 TEST(Fence, LeavesAStoppedProgramAlone) {
   net::Loop loop;
   const auto plan = plan_of(2);
   int rounds = 0;
-  Fence fence(loop, 1, 30ms,
+  Fence fence(loop, "job-r1-g0", 30ms,
               {.plan = [&] { return &plan; },
                .computes = [&] { return false; },
                .ask =
@@ -199,7 +237,7 @@ TEST(Fence, StaysFreshOnlyAsLongAsRankZeroVouches) {
     const auto plan = plan_of(3);
     int rounds = 0;
     bool ended = false;
-    Fence fence(loop, 2, 3s,
+    Fence fence(loop, "job-r2-g0", 3s,
                 {.plan = [&] { return &plan; },
                  .computes = [] { return true; },
                  .ask =
@@ -222,7 +260,7 @@ TEST(Fence, GainsNoTimeByARestartButAsksFirst) {
     int asked = 0, ended = 0;
     SteadyTime saved{};
     const auto before = std::chrono::steady_clock::now() - 10min;
-    Fence fence(loop, 0, 6s,
+    Fence fence(loop, "job-r0-g0", 6s,
                 {.plan = [&] { return &plan; },
                  .computes = [] { return true; },
                  .ask =

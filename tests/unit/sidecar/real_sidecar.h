@@ -1,9 +1,10 @@
-// The real sidecar of a job of one rank, on a loop of its own. A test plays the operator, the program (through the ring) and
+// The real sidecar of a job with one pod, on a loop of its own. A test plays the operator, the program (through the ring) and
 // bsp-init (on the control socket).
 #pragma once
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -17,8 +18,11 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <string>
 #include <thread>
+#include <variant>
+#include <vector>
 
 #include "crds/names.h"
 #include "sidecar/agent/sidecar.h"
@@ -36,18 +40,20 @@ inline constexpr const char* kPod = "job-r0-g0";
 // The real sidecar, on a loop of its own.
 class RealSidecar {
  public:
-  RealSidecar() : directory_(new_directory()) {
+  // Each seat has the rank of its number.
+  explicit RealSidecar(std::uint32_t seats = 1)
+      : seats_(seats), directory_(new_directory()), rings_(seats), inits_(seats) {
     std::filesystem::create_directories(directory_ / "run");
     const net::Credentials credentials = ca_.credentials(kPod);
     write("ca.pem", credentials.ca);
     write("cert.pem", credentials.certificate);
     write("key.pem", credentials.key);
     start();
-    map_ring();
+    for (std::uint32_t seat = 0; seat < seats_; ++seat) map_ring(seat);
   }
   ~RealSidecar() {
     end();
-    ::munmap(ring_, sizeof *ring_);
+    for (bsp_ring* ring : rings_) ::munmap(ring, sizeof *ring);
     std::filesystem::remove_all(directory_);
   }
 
@@ -79,34 +85,62 @@ class RealSidecar {
   Result<json> ask(const char* verb, const json& fields) {
     return link_->call(verb, fields, 10s).transform([](const net::Answer& answer) { return answer.header; });
   }
-  wire::RankStatus status() { return wire::rank_status_from_json(ask(wire::kStatus, json::object()).value()).value(); }
-  bsp_ring& ring() { return *ring_; }
+  wire::RankStatus status(std::uint32_t seat = 0) {
+    const json fields = seat == 0 ? json::object() : json{{wire::kSeat, seat}};
+    return wire::rank_status_from_json(ask(wire::kStatus, fields).value()).value();
+  }
+  bsp_ring& ring(std::uint32_t seat = 0) { return *rings_[seat]; }
+  // What the seat's program finds in its /run/bsp.
+  [[nodiscard]] std::filesystem::path seat_dir(std::uint32_t seat) const {
+    return seats_ == 1 ? directory_ / "run" : directory_ / "run" / std::format("seat-{}", seat);
+  }
 
-  void connect_init(const control::Hello& hello) {
-    init_ = Fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  void connect_init(const control::Hello& hello, std::uint32_t seat = 0) {
+    Fd& init = inits_[seat];
+    init = Fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
-    const std::string path = directory_ / "run" / "control";
+    const std::string path = seat_dir(seat) / "control";
     std::memcpy(address.sun_path, path.c_str(), path.size());
-    ASSERT_EQ(::connect(init_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0) << path;
-    say(hello);
+    ASSERT_EQ(::connect(init.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0) << path;
+    say(hello, seat);
   }
   template <class T>
-  void say(const T& message) {
-    ASSERT_TRUE(control::send(init_.get(), control::packet_of(message)));
+  void say(const T& message, std::uint32_t seat = 0) {
+    ASSERT_TRUE(control::send(inits_[seat].get(), control::packet_of(message)));
+  }
+  // The next message to bsp-init except `fresh`; nothing within 30 s fails the test.
+  control::ToInit heard(std::uint32_t seat) {
+    for (;;) {
+      pollfd entry{.fd = inits_[seat].get(), .events = POLLIN, .revents = 0};
+      if (::poll(&entry, 1, 30'000) <= 0) {
+        ADD_FAILURE() << "bsp-init of seat " << seat << " hears nothing";
+        return control::Bye{};
+      }
+      const auto packet = control::receive(inits_[seat].get());
+      if (!packet) {
+        ADD_FAILURE() << packet.error().message;
+        return control::Bye{};
+      }
+      if (auto message = control::to_init(*packet); message && !std::holds_alternative<control::Fresh>(*message))
+        return *message;
+    }
   }
   // What was said on the control socket takes its way.
-  void wait_until(const std::function<bool(const wire::RankStatus&)>& holds, std::chrono::seconds most = 30s) {
+  void wait_until(const std::function<bool(const wire::RankStatus&)>& holds, std::chrono::seconds most = 30s,
+                  std::uint32_t seat = 0) {
     const auto limit = std::chrono::steady_clock::now() + most;
-    while (!holds(status())) ASSERT_LT(std::chrono::steady_clock::now(), limit) << json(status()).dump();
+    while (!holds(status(seat))) ASSERT_LT(std::chrono::steady_clock::now(), limit) << json(status(seat)).dump();
   }
 
  private:
   Config config() const {
+    std::vector<std::uint32_t> ranks(seats_);
+    std::iota(ranks.begin(), ranks.end(), 0u);
     return {.job = "job",
             .job_uid = "uid",
-            .rank = 0,
-            .ranks = 1,
+            .seats = ranks,
+            .ranks = seats_,
             .pod = kPod,
             .listen = "127.0.0.1:0",
             .liveness = "",
@@ -122,7 +156,7 @@ class RealSidecar {
   }
   void end() {
     link_.reset();
-    init_.reset();
+    for (Fd& init : inits_) init.reset();
     loop_->stop();
     thread_.join();
     sidecar_.reset();
@@ -134,19 +168,21 @@ class RealSidecar {
     return ::mkdtemp(name);
   }
   void write(const char* name, const std::string& text) { std::ofstream(directory_ / name) << text; }
-  void map_ring() {
-    const Fd file(::open((directory_ / "run" / "ring").c_str(), O_RDWR | O_CLOEXEC));
-    ring_ = static_cast<bsp_ring*>(::mmap(nullptr, sizeof *ring_, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0));
+  void map_ring(std::uint32_t seat) {
+    const Fd file(::open((seat_dir(seat) / "ring").c_str(), O_RDWR | O_CLOEXEC));
+    rings_[seat] =
+        static_cast<bsp_ring*>(::mmap(nullptr, sizeof(bsp_ring), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0));
   }
 
+  const std::uint32_t seats_;
   std::filesystem::path directory_;
   net::Ca ca_;
   std::unique_ptr<net::Loop> loop_;
   std::unique_ptr<Sidecar> sidecar_;
-  bsp_ring* ring_ = nullptr;
+  std::vector<bsp_ring*> rings_;  // by seat
   std::thread thread_;
   std::unique_ptr<net::Link> link_;
-  Fd init_;
+  std::vector<Fd> inits_;  // by seat
 };
 
 }  // namespace bsp::sidecar
