@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -40,6 +41,12 @@ MPI_Session session = nullptr;
 // exists, what was set then is set.
 class EnvironmentOfStart {
  public:
+  // From now on this is what was set.
+  static void replace(const char* name, const char* value) {
+    std::erase_if(at_start_, [&](const auto& setting) { return setting.first == name; });
+    at_start_.emplace_back(name, value);
+  }
+
   static void note() {
     for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry)
       if (const char* equals = std::strchr(*entry, '='))
@@ -73,16 +80,26 @@ std::vector<std::pair<std::string, std::string>> EnvironmentOfStart::at_start_;
 
 void set_default(const char* name, const char* value) { setenv(name, value, 0); }
 
-// Open MPI defaults for a pod with one rank; the user's own settings take precedence.
+bool user_chose_btl = false;
+
+// Open MPI's defaults here; the user's own settings take precedence.
 void set_mpi_defaults() {
-  set_default("PMIX_MCA_gds", "hash");      // the default store maps one of the sidecar's files
-  set_default("OMPI_MCA_btl", "tcp,self");  // btl/sm leaves a mapping behind in each epoch
+  user_chose_btl = std::getenv("OMPI_MCA_btl") != nullptr;
+  set_default("PMIX_MCA_gds", "hash");  // the default store maps one of the sidecar's files
+  set_default("OMPI_MCA_btl", "tcp,self");
   set_default("OMPI_MCA_pml", "ob1");
   set_default("OMPI_MCA_osc", "^ucx");
   // Pages that a dynamic window may have, 64 by default. Pieces of MPI_Alloc_mem lie further apart here (memory.cc), between what
   // the shim allocates, so that a program which attaches each of them alone would come to the limit sooner.
   set_default("OMPI_MCA_osc_rdma_max_attach", "1024");
   set_default("PMIX_MCA_pcompress_base_silence_warning", "1");
+}
+
+// Messages to ranks of this pod go through shared memory, all others over TCP, unless the user has chosen otherwise. But nobody may have
+// single copies (smsc): they read a peer's memory by its PID, which is another process's in this container.
+void choose_transports() {
+  if (!user_chose_btl) EnvironmentOfStart::replace("OMPI_MCA_btl", state.shares_memory ? "sm,tcp,self" : "tcp,self");
+  if (state.shares_memory) EnvironmentOfStart::replace("OMPI_MCA_smsc", "^cma,knem,xpmem");
 }
 
 MPI_Comm comm_of_set(const char* pset, const char* name) {
@@ -178,6 +195,8 @@ bool read_descriptor(EpochDescriptor& out) {
         p = *end == ',' ? end + 1 : end;
         if (end == p && *p != '\0') break;
       }
+    } else if (key == names::kEpochLocalRanks) {
+      out.local_ranks = 1 + static_cast<int>(std::ranges::count(value, ','));
     } else {
       out.pmix[key] = value;
     }
@@ -229,6 +248,8 @@ void open_epoch(const EpochDescriptor& descriptor) {
   state.epoch = descriptor.epoch;
   state.rank = descriptor.rank;
   state.size = descriptor.ranks;
+  state.shares_memory = descriptor.local_ranks > 1;
+  choose_transports();
   map_ring();
   BSP_RING_STORE(state.ring->state, static_cast<std::uint32_t>(BSP_RANK_OPENING));
   BSP_RING_STORE(state.ring->epoch, descriptor.epoch);

@@ -15,6 +15,7 @@ struct EpochDescriptor {
   std::uint64_t epoch = 0;
   int rank = -1;
   int ranks = 0;
+  int local_ranks = 1;                      // those of this pod
   std::vector<std::uint32_t> sets;          // Set number of each rank
   std::map<std::string, std::string> pmix;  // PMIX_* variables
 };

@@ -4,6 +4,7 @@
 #include <elf.h>
 #include <link.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <mutex>
@@ -15,6 +16,7 @@
 #include "sidecar/shim/file_components.h"
 #include "sidecar/shim/loaded_library.h"
 #include "sidecar/shim/real.h"
+#include "sidecar/shim/state.h"
 
 namespace bsp::shim {
 namespace {
@@ -48,6 +50,10 @@ constexpr const char* kOldNames[] = {"PMPI_Errhandler_create", "PMPI_Errhandler_
 
 void* open_plugin(const char* path, int flags);
 
+// Open MPI takes a shared segment whose creator has its own PID for its own, and names files by PID. But the containers of a pod number
+// their processes alike. So among ranks that share memory it learns a number that only this one has.
+pid_t own_number() { return state.shares_memory ? state.rank + 1 : ::getpid(); }
+
 Targets make_targets() {
   Targets targets;
 #define BSP_TARGET(name)                                      \
@@ -64,6 +70,7 @@ Targets make_targets() {
   for (const char* name : kReplacedForFortran)
     if (void* own = find_real(name)) targets[name] = own;
   for (const auto& [name, own] : file_component_calls()) targets[name] = own;
+  targets["getpid"] = reinterpret_cast<void*>(own_number);
   targets["dlopen"] = reinterpret_cast<void*>(open_plugin);
   return targets;
 }

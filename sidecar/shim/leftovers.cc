@@ -1,12 +1,17 @@
 #include "sidecar/shim/leftovers.h"
 
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstring>
 #include <map>
+#include <sstream>
 #include <string>
+#include <string_view>
 
+#include "crds/names.h"
 #include "sidecar/shim/descriptors.h"
 #include "sidecar/shim/message.h"
 #include "sidecar/shim/proc_files.h"
@@ -49,6 +54,29 @@ Descriptors list_while_opening() {
   return *std::move(found);
 }
 
+// As btl/sm names them: sm_segment.<node>.<uid>.<job>.<rank of the node>
+bool is_segment(std::string_view path) {
+  const std::size_t slash = path.rfind('/');
+  return slash != std::string_view::npos && path.substr(slash + 1).starts_with(names::kSharedSegment);
+}
+
+void remove_segments() {
+  std::istringstream maps(text_needed("/proc/self/maps"));
+  for (std::string line; std::getline(maps, line);) {
+    // 7f0000000000-7f0001000000 rw-s 00000000 00:2f 12   /dev/shm/sm_segment.rank0.0.1f2e0001.0
+    unsigned long begin = 0, end = 0;
+    const std::size_t path = line.find('/');
+    if (path == std::string::npos || std::sscanf(line.c_str(), "%lx-%lx", &begin, &end) != 2) continue;
+    std::string name = line.substr(path);
+    constexpr std::string_view kRemoved = " (deleted)";  // by a rank that was faster
+    const bool removed = name.ends_with(kRemoved);
+    if (removed) name.resize(name.size() - kRemoved.size());
+    if (!is_segment(name)) continue;
+    if (!removed) ::unlink(name.c_str());
+    ::munmap(reinterpret_cast<void*>(begin), end - begin);
+  }
+}
+
 bool is_mpi_file(int fd, const OpenFile& file) {
   if (!S_ISREG(file.mode) && !S_ISDIR(file.mode)) return false;
   char path[4096];
@@ -71,8 +99,9 @@ void leftovers_after_open() {
   }
 }
 
-// Needs no list, for which there may be no descriptor.
+// Needs no list of descriptors, for which there may be none free.
 void leftovers_after_close() {
+  if (state.shares_memory) remove_segments();
   for (const int fd : descriptors_of(Owner::kMpi)) ::close(fd);
   for (const auto& [fd, file] : mpi_files)
     if (look_at(fd) == file) ::close(fd);

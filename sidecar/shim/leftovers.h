@@ -1,4 +1,9 @@
-// Closes descriptors that MPI opens with a session and leaks when it closes (an eventpoll, a pipe, an eventfd and a
+// Removes what MPI opens with a session and leaks when it closes.
+//
+// Shared memory among the ranks of a pod: Open MPI 5.0 closes OPAL's part of it before btl/sm, which then can neither unmap nor remove
+// its segments. Every rank of the pod has passed the close by then, so none is about to map one.
+//
+// Descriptors: closes those that MPI opens with a session and leaks when it closes (an eventpoll, a pipe, an eventfd and a
 // deleted /dev/shm file per epoch in Open MPI 5.0).
 //
 // Closes only what MPI created: descriptors that descriptors.h attributes to MPI, and files with one of MPI's names

@@ -19,7 +19,8 @@ struct State {
   int rank = -1;  // world rank, -1 before MPI_Init
   int size = 0;
   std::uint64_t epoch = 0;
-  bsp_ring* ring = nullptr;  // mapped while an epoch is open
+  bool shares_memory = false;  // with other ranks of this pod, in this epoch
+  bsp_ring* ring = nullptr;    // mapped while an epoch is open
 };
 
 extern State state;

@@ -2,6 +2,7 @@
 // those of their sequential programs.
 #include <gtest/gtest.h>
 
+#include <format>
 #include <nlohmann/json.hpp>
 
 #include "tests/mpi/shim/job.h"
@@ -13,6 +14,7 @@ struct Case {
   const char* program;
   std::uint32_t ranks;
   std::vector<std::string> arguments;  // for supersteps of at least a millisecond, so that gates aren't outrun
+  std::uint32_t seats = 1;             // ranks of a pod
 };
 
 void PrintTo(const Case& c, std::ostream* out) { *out << c.program << " " << c.ranks; }
@@ -29,9 +31,9 @@ class Applications : public testing::TestWithParam<Case> {};
 
 TEST_P(Applications, EqualTheSequentialProgramAfterEpochs) {
   constexpr int kEpochs = 4;
-  auto [program, ranks, arguments] = GetParam();
+  auto [program, ranks, arguments, seats] = GetParam();
   arguments.emplace_back("--verify");
-  Job job({.ranks = ranks, .program = program, .arguments = arguments, .environment = {}});
+  Job job({.ranks = ranks, .seats = seats, .program = program, .arguments = arguments, .environment = {}});
   ASSERT_TRUE(job.reach(2)) << job.stderr_of(0);
   for (int i = 1; i < kEpochs; ++i) {
     ASSERT_TRUE(job.turn()) << "epoch " << job.epoch() << "\n" << job.stderr_of(0) << job.stderr_of(1);
@@ -50,8 +52,14 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"lu", 2, {"--order", "600", "--block", "4"}},
                     Case{"lu", 4, {"--order", "600", "--block", "4"}},
                     Case{"fractal", 2, {"--width", "80", "--height", "1200", "--range", "4"}},
-                    Case{"fractal", 4, {"--width", "80", "--height", "1200", "--range", "4"}}),
-    [](const auto& tested) { return tested.param.program + std::to_string(tested.param.ranks); });
+                    Case{"fractal", 4, {"--width", "80", "--height", "1200", "--range", "4"}},
+                    Case{"smith_waterman", 4, {"--rows", "800", "--columns", "700", "--blocks", "400"}, 2},
+                    Case{"lu", 4, {"--order", "600", "--block", "4"}, 4},
+                    Case{"fractal", 4, {"--width", "80", "--height", "1200", "--range", "4"}, 2}),
+    [](const auto& tested) {
+      const Case& c = tested.param;
+      return std::format("{}{}{}", c.program, c.ranks, c.seats > 1 ? std::format("in{}s", c.seats) : "");
+    });
 
 }  // namespace
 }  // namespace bsp::test

@@ -28,15 +28,16 @@ struct Case {
   const char* program;
   std::uint32_t ranks;
   int epochs;
+  std::uint32_t seats = 1;  // ranks of a pod
 };
 
-void PrintTo(const Case& c, std::ostream* out) { *out << c.program << " " << c.ranks; }
+void PrintTo(const Case& c, std::ostream* out) { *out << c.program << " " << c.ranks << " in pods of " << c.seats; }
 
 class Programs : public testing::TestWithParam<Case> {};
 
 TEST_P(Programs, GoThroughEpochs) {
-  const auto& [program, ranks, epochs] = GetParam();
-  Job job({.ranks = ranks, .program = program, .arguments = {kMany}, .environment = {}});
+  const auto& [program, ranks, epochs, seats] = GetParam();
+  Job job({.ranks = ranks, .seats = seats, .program = program, .arguments = {kMany}, .environment = {}});
   job.go_through(epochs);
   job.finish_ok();
 }
@@ -59,8 +60,72 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"shim_generalised", 2, 4}, Case{"shim_nothing", 2, 4}, Case{"shim_empty_groups", 2, 4},
                     Case{"shim_surroundings", 2, 6}, Case{"shim_blocking_calls", 2, 12},
                     Case{"shim_undelivered", 2, 12}, Case{"shim_undelivered", 7, 6},
-                    Case{"shim_random_messages", 4, 25}),
-    [](const auto& tested) { return std::string(tested.param.program + 5) + std::to_string(tested.param.ranks); });
+                    Case{"shim_random_messages", 4, 25},
+                    // Several ranks of a pod share memory.
+                    Case{"shim_p2p", 4, 4, 2}, Case{"shim_p2p", 4, 4, 4}, Case{"shim_collectives", 3, 4, 2},
+                    Case{"shim_communicators", 4, 4, 2}, Case{"shim_datatypes", 3, 4, 3}, Case{"shim_halo", 4, 4, 2},
+                    Case{"shim_threads", 4, 4, 2}, Case{"shim_intercomms", 4, 4, 4}, Case{"shim_neighbours", 4, 4, 2},
+                    Case{"shim_descriptors", 2, 20, 2}, Case{"shim_topologies", 6, 3, 4},
+                    Case{"shim_partitions", 4, 12, 2}, Case{"shim_windows", 5, 4, 2}, Case{"shim_local_calls", 2, 6, 2},
+                    Case{"shim_out_of_step", 3, 12, 2}, Case{"shim_late_errors", 4, 4, 2}),
+    [](const auto& tested) {
+      const Case& c = tested.param;
+      return std::format("{}{}{}", c.program + 5, c.ranks, c.seats > 1 ? std::format("in{}s", c.seats) : "");
+    });
+
+// The mappings of MPI's shared segments in a process, by name.
+std::vector<std::string> segments_of(pid_t pid) {
+  std::vector<std::string> found;
+  std::ifstream maps(std::format("/proc/{}/maps", pid));
+  for (std::string line; std::getline(maps, line);)
+    if (const auto at = line.find("/dev/shm/sm_segment."); at != std::string::npos) found.push_back(line.substr(at));
+  return found;
+}
+
+// What a rank shares, it shares until the epoch closes: nothing is left that a dump would meet, and no file.
+TEST(Shim, RanksOfAPodShareMemoryWhileAnEpochIsOpen) {
+  constexpr std::uint32_t kSeats = 2;
+  Job job({.ranks = 4, .seats = kSeats, .program = "shim_halo", .arguments = {kMany}, .environment = {}});
+  ASSERT_TRUE(job.reach(3)) << job.stderr_of(0);
+  std::vector<std::string> before;
+  for (int epoch = 0; epoch < 4; ++epoch) {
+    std::vector<std::string> names;
+    for (Process& program : job.programs) {
+      const auto segments = segments_of(program.pid());
+      EXPECT_EQ(segments.size(), kSeats) << "its own and its neighbour's";
+      names.insert(names.end(), segments.begin(), segments.end());
+    }
+    ASSERT_EQ(job.gate(), Job::Gate::kStopped) << job.reasons();
+    for (Process& program : job.programs) EXPECT_TRUE(segments_of(program.pid()).empty());
+    for (const std::string& name : names) EXPECT_FALSE(std::filesystem::exists(name)) << name;
+    job.next_epoch();
+    ASSERT_TRUE(job.reach(job.completed() + 2));
+  }
+  job.finish_ok();
+}
+
+// As in containers of a pod, each of which numbers its processes from 1. Open MPI compares PIDs to recognise its own segment.
+TEST(Shim, RanksOfAPodMayHaveTheSamePid) {
+  Job job({.ranks = 4,
+           .seats = 4,
+           .program = "shim_p2p",
+           .arguments = {"100"},
+           .environment = {},
+           .wrapper = {"/usr/bin/unshare", "--pid", "--fork", "--kill-child"}});
+  job.expect_ok();
+}
+
+// The program may set what it likes: reading another process by its PID would read a stranger's in a container.
+TEST(Shim, NothingIsReadByPid) {
+  Job job({.ranks = 2,
+           .seats = 2,
+           .program = "shim_p2p",
+           .arguments = {kMany},
+           .environment = {"OMPI_MCA_smsc=cma", "OMPI_MCA_smsc_base_verbose=100"}});
+  ASSERT_TRUE(job.reach(3)) << job.stderr_of(0);
+  EXPECT_FALSE(job.stderr_of(0).contains("component cma")) << job.stderr_of(0);
+  job.finish_ok();
+}
 
 TEST(Shim, WaitsForTransfersUnderWay) {
   Job job({.ranks = 2, .program = "shim_undelivered", .arguments = {kMany, "huge"}, .environment = {}});
