@@ -12,6 +12,7 @@
 #include <sstream>
 #include <utility>
 
+#include "base/json/utf8.h"
 #include "base/json/yaml.h"
 
 namespace bsp {
@@ -52,23 +53,6 @@ template <class Number>
 bool parse_whole(std::string_view digits, int base, Number& out) {
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), out, base);
   return error == std::errc{} && end == digits.data() + digits.size();
-}
-
-// Length of the text's first character; 0 if it isn't valid UTF-8. Follows table 3-7 of the Unicode standard.
-std::size_t utf8_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
-  const auto follows = [&](std::size_t i) { return (byte(i) & 0xC0) == 0x80; };
-  const unsigned first = byte(0), second = byte(1);
-  if (first < 0x80) return 1;
-  if (first >= 0xC2 && first <= 0xDF) return follows(1) ? 2 : 0;
-  if (first >= 0xE0 && first <= 0xEF)
-    return follows(1) && follows(2) && !(first == 0xE0 && second < 0xA0) && !(first == 0xED && second > 0x9F) ? 3 : 0;
-  if (first >= 0xF0 && first <= 0xF4)
-    return follows(1) && follows(2) && follows(3) && !(first == 0xF0 && second < 0x90) &&
-                   !(first == 0xF4 && second > 0x8F)
-               ? 4
-               : 0;
-  return 0;
 }
 
 // Error messages quote the text and end up in JSON, which can't hold invalid UTF-8. YAML forbids control characters,

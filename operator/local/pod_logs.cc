@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/core/read_file.h"
+#include "base/json/utf8.h"
 
 namespace bsp::local {
 
@@ -35,7 +36,18 @@ void LogText::add(std::string_view content) {
   }
 }
 
-std::string LogText::text() const { return lines_ + begun_stderr_ + begun_stdout_; }
+std::string RankLog::next(const std::vector<std::string>& files, bool end) {
+  read_.resize(std::max(read_.size(), files.size()));
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const auto content = read_file(files[i]);
+    if (!content || content->size() <= read_[i]) continue;
+    std::string_view more = std::string_view(*content).substr(read_[i]);
+    if (!end) more = more.substr(0, more.rfind('\n') + 1);  // an entry that is being written isn't one yet
+    log_.add(more);
+    read_[i] += more.size();
+  }
+  return log_.take_lines() + (end ? log_.begun() : "");
+}
 
 std::string log_tail(const std::string& path, std::size_t lines, std::size_t bytes) {
   const auto content = read_file(path);
@@ -51,7 +63,7 @@ std::string log_tail(const std::string& path, std::size_t lines, std::size_t byt
   }
   if (begin < text.size() && text[begin] == '\n') ++begin;
   if (text.size() - begin > bytes) begin = text.size() - bytes;
-  return text.substr(begin);
+  return as_text(std::string_view(text).substr(begin));
 }
 
 }  // namespace bsp::local

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/core/error.h"
@@ -29,14 +30,29 @@ class LogText {
  public:
   void add(std::string_view file_content);
   // Lines, then what each stream has begun: only that may change when more is added.
-  [[nodiscard]] std::string text() const;
+  [[nodiscard]] std::string text() const { return lines_ + begun(); }
+  [[nodiscard]] std::string begun() const { return begun_stderr_ + begun_stdout_; }
+  // The lines since the last call.
+  std::string take_lines() { return std::exchange(lines_, {}); }
 
  private:
   std::string lines_;
   std::string begun_stdout_;
   std::string begun_stderr_;
 };
-// The last `lines` lines (at most `bytes`), for messages. Empty if there is no log.
+// A rank's output as it comes. A source's log may still grow when the target's does: each file is read on from where it was, so
+// that what was returned once stays as it is.
+class RankLog {
+ public:
+  // What the files of the rank's pods, oldest first, have gained in whole lines; at the `end` also what has begun.
+  std::string next(const std::vector<std::string>& files, bool end);
+
+ private:
+  std::vector<std::size_t> read_;  // bytes of each file
+  LogText log_;
+};
+
+// The last `lines` lines (at most `bytes`) as UTF-8, for messages. Empty if there is no log.
 std::string log_tail(const std::string& path, std::size_t lines, std::size_t bytes);
 
 }  // namespace bsp::local

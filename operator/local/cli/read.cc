@@ -13,6 +13,7 @@
 #include "operator/local/cli/resources.h"
 #include "operator/local/cli/summary.h"
 #include "operator/local/cli/view.h"
+#include "operator/local/pod_logs.h"
 #include "operator/screens/move.h"
 
 namespace bsp::local {
@@ -152,17 +153,14 @@ Result<int> logs(std::span<const std::string> words) {
   BSP_CHECK_OK(command.parse(words));
   BSP_TRY(const auto store, open_store(place));
   BSP_TRY(Object object, find_job(*store, name));
-  std::size_t shown = 0;
+  RankLog log;
   std::string cursor;
   for (;;) {
     BSP_TRY(const auto job, crds::bsp_job_from_json(object));
     BSP_CHECK_OK(screens::check_rank(job, *rank));
     // Before the log is read, because it grows until then.
     BSP_TRY(const bool complete, has_all_output(*store, job, *rank, now()));
-    std::string output = rank_output(store->directory() + "/logs", job, *rank);
-    if (follows && !complete) output.resize(output.rfind('\n') + 1);  // a line only once it has ended (LogText)
-    if (output.size() > shown) put(output.substr(shown));
-    shown = std::max(shown, output.size());
+    put(log.next(log_files(store->directory() + "/logs", job, *rank), !follows || complete));
     if (!follows || complete) return 0;
     BSP_TRY(const auto events, store->wait({kBspJob}, store->options().name_space, cursor, kFollow));
     for (const auto& event : events) {

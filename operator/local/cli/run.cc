@@ -15,6 +15,7 @@
 #include "operator/local/cli/summary.h"
 #include "operator/local/cli/view.h"
 #include "operator/local/files.h"
+#include "operator/local/pod_logs.h"
 #include "operator/local/pools.h"
 #include "operator/reconcile/shell/record.h"
 #include "operator/screens/timeline.h"
@@ -132,7 +133,7 @@ class Run {
     const crds::BspJob& job = one_.job();
     const auto migrations = one_.migrations();
     view_.update(job, migrations);
-    const std::string output = rank_output(one_.store().directory() + "/logs", job, 0);
+    const std::string output = RankLog().next(log_files(one_.store().directory() + "/logs", job, 0), true);
     const nlohmann::json summary = summary_of(job, migrations, running_, output);
     if (!output.empty()) view_.say(std::format("Rank 0 wrote:\n{}", output));
     if (!summary["makespan_s"].is_null())

@@ -3,11 +3,10 @@
 #include <format>
 #include <map>
 
-#include "base/core/read_file.h"
 #include "base/json/fields.h"
+#include "base/json/utf8.h"
 #include "crds/names.h"
 #include "operator/kinds.h"
-#include "operator/local/pod_logs.h"
 #include "operator/reconcile/kernel/pods.h"
 
 namespace bsp::local {
@@ -27,7 +26,7 @@ json summary_of(const crds::BspJob& job, const std::vector<crds::RankMigration>&
   json lines = json::array();
   for (std::size_t begin = 0; begin < rank0_output.size();) {
     const std::size_t end = std::min(rank0_output.find('\n', begin), rank0_output.size());
-    lines.push_back(rank0_output.substr(begin, end - begin));
+    lines.push_back(as_text(std::string_view(rank0_output).substr(begin, end - begin)));
     begin = end + 1;
   }
   json moves = json::array();
@@ -69,15 +68,13 @@ json summary_of(const crds::BspJob& job, const std::vector<crds::RankMigration>&
           {"waves", std::move(wave_list)}};
 }
 
-std::string rank_output(const std::string& log_dir, const crds::BspJob& job, std::uint32_t rank) {
-  LogText out;
-  if (rank >= job.status.ranks.size()) return out.text();
-  for (std::uint32_t g = 0; g < job.status.ranks[rank].generation; ++g) {
-    const auto content = read_file(
+std::vector<std::string> log_files(const std::string& log_dir, const crds::BspJob& job, std::uint32_t rank) {
+  std::vector<std::string> files;
+  if (rank >= job.status.ranks.size()) return files;
+  for (std::uint32_t g = 0; g < job.status.ranks[rank].generation; ++g)
+    files.push_back(
         std::format("{}/{}/{}.log", log_dir, reconcile::pod_name(job.metadata.name, rank, g), names::kAppContainer));
-    if (content) out.add(*content);
-  }
-  return out.text();
+  return files;
 }
 
 Result<bool> has_all_output(Store& store, const crds::BspJob& job, std::uint32_t rank, Time now) {

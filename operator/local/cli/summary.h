@@ -17,10 +17,10 @@ namespace bsp::local {
 nlohmann::json summary_of(const crds::BspJob& job, const std::vector<crds::RankMigration>& migrations, Time running,
                           const std::string& rank0_output);
 
-// What the rank has written in all its pods, in order. `log_dir`: <store>/logs.
-std::string rank_output(const std::string& log_dir, const crds::BspJob& job, std::uint32_t rank);
+// Of the rank's output, in the order of its pods, for RankLog. `log_dir`: <store>/logs.
+std::vector<std::string> log_files(const std::string& log_dir, const crds::BspJob& job, std::uint32_t rank);
 
-// Whether that has the last lines, too: the engine may write them after the job has succeeded, because a sidecar reports its
+// Whether they have the last lines, too: the engine may write them after the job has succeeded, because a sidecar reports its
 // program's end at once, but before the node reports the container's end. Of a job that failed, true. True as well ten seconds
 // after the end: a node may never report it.
 Result<bool> has_all_output(Store& store, const crds::BspJob& job, std::uint32_t rank, Time now);

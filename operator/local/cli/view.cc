@@ -77,7 +77,8 @@ void View::erase_block() {
 
 void View::say(const std::string& line) {
   erase_block();
-  std::fprintf(out_, "%s\n", line.c_str());
+  std::fwrite(line.data(), 1, line.size(), out_);  // a program's output may hold a byte 0
+  std::fputc('\n', out_);
   if (terminal_) {
     for (const std::string& l : block_) std::fprintf(out_, "%s\n", l.c_str());
     block_lines_ = block_.size();

@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
 
 #include "operator/kinds.h"
+#include "operator/local/cli/view.h"
 #include "operator/local/files.h"
 
 namespace bsp::local {
@@ -66,6 +69,28 @@ constexpr Case kCases[] = {
     {"TheJobFailed", crds::JobPhase::kFailed, "running", seconds(0), true},
 };
 INSTANTIATE_TEST_SUITE_P(Of, LastLines, ::testing::ValuesIn(kCases), [](const auto& p) { return p.param.name; });
+
+// A program may write any byte; JSON holds UTF-8 only.
+TEST(Summary, HoldsWhateverRank0Wrote) {
+  const std::string output("before\nna\xefve\n\0after\nend\xe2\x82", 25);
+  const nlohmann::json summary = summary_of({}, {}, {}, output);
+  EXPECT_EQ(summary["rank0_output"],
+            nlohmann::json({"before", "na\uFFFDve", std::string("\0after", 6), "end\uFFFD\uFFFD"}));
+  EXPECT_NO_THROW((void)summary.dump());
+}
+
+TEST(View, SaysWhatFollowsAByte0) {
+  char* text = nullptr;
+  std::size_t size = 0;
+  std::FILE* out = ::open_memstream(&text, &size);
+  {
+    View view(out, false);
+    view.say(std::string("a\0b", 3));
+  }
+  std::fclose(out);
+  EXPECT_EQ(std::string(text, size), std::string("a\0b\n", 4));
+  std::free(text);
+}
 
 }  // namespace
 }  // namespace bsp::local

@@ -4,20 +4,12 @@
 #include <format>
 
 #include "base/core/fault.h"
+#include "base/json/utf8.h"
 #include "operator/reconcile/kernel/waves.h"
 
 namespace bsp::reconcile {
 
 using nlohmann::json;
-
-namespace {
-
-// What a program prints need not be UTF-8, and a status must be.
-std::string as_utf8(const std::string& bytes) {
-  return json::parse(json(bytes).dump(-1, ' ', false, json::error_handler_t::replace)).get<std::string>();
-}
-
-}  // namespace
 
 std::optional<Duration> Applier::apply(const Observed& o, const Advice& advice, const StatusChange& change) {
   notices_.add(o, advice);
@@ -42,7 +34,7 @@ bool Applier::append_logs(const std::string& pod, std::string& message) {
   if (pod.empty()) return true;
   const auto tail = tails_.of(pod);
   if (!tail) return false;
-  if (!tail->empty()) message += std::format("; the last lines of {}:\n{}", pod, as_utf8(*tail));
+  if (!tail->empty()) message += std::format("; the last lines of {}:\n{}", pod, as_text(*tail));
   return true;
 }
 
