@@ -105,12 +105,14 @@ Result<int> run_migrate(Words words) {
   Parsed parsed;
   screens::MoveWish wish;
   std::optional<std::uint32_t> rank;
-  cli::Command command("kubectl bsp migrate", "Move a rank to a Set: create a RankMigration.");
+  cli::Command command("kubectl bsp migrate", "Move a rank to a Set or a node: create a RankMigration.");
   command.argument("JOB", "name of the BSPJob", parsed.job).required();
   command.argument("RANK", "number of the rank", cli::number(rank)).required();
-  command.text("--to", "SET", "target Set", wish.set).required();
+  command.text("--to", "SET", "target Set", wish.set);
+  command.text("--to-node", "NODE", "target node, instead of --to", wish.node);
   declare_access(command, parsed.access);
   BSP_CHECK_OK(command.parse(words));
+  if (wish.set.empty() == wish.node.empty()) return command.wrong("give either --to or --to-node");
   BSP_CHECK_OK(check_name("JOB", parsed.job));
   wish.rank = *rank;
   const Kubectl kubectl(parsed.access);

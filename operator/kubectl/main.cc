@@ -21,7 +21,7 @@ const bsp::cli::Program kProgram = {"kubectl bsp",
                                     {{"explain", "say why no rank moves, or why ranks moved", bsp::kubectl::explain},
                                      {"top", "show a job live, with bars per Set and rank", bsp::kubectl::top},
                                      {"timeline", "draw a job's run as SVG", bsp::kubectl::timeline},
-                                     {"migrate", "move a rank to a Set", bsp::kubectl::migrate},
+                                     {"migrate", "move a rank to a Set or a node", bsp::kubectl::migrate},
                                      {"drain-plan", "forecast a drain of a node", bsp::kubectl::drain_plan},
                                      {"version", "print the version", print_version}}};
 

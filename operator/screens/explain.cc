@@ -106,11 +106,13 @@ class Page {
   std::vector<std::string> lines_;
 };
 
-std::vector<std::string> decision_lines(const crds::BspJobStatus& s) {
-  const crds::Decision& d = *s.last_decision;
+// Auto's objective is the rest of the run, the others' is one superstep.
+std::vector<std::string> decision_lines(const crds::BspJob& job) {
+  const crds::Decision& d = *job.status.last_decision;
+  const bool is_rest = job.spec.rescheduling.heuristic == crds::Heuristic::kAuto;
   std::vector<std::string> lines = crds::why_lines(d, kReasons);
-  lines.push_back(std::format("superstep predicted {} → {}; next call about superstep {}: α {} → {}, D {:.3g} → {:.3g}",
-                              crds::duration_text(d.objective_before), crds::duration_text(d.objective_after),
+  lines.push_back(std::format("{} predicted {} → {}; next call about superstep {}: α {} → {}, D {:.3g} → {:.3g}",
+                              is_rest ? "time to the end" : "superstep", crds::duration_text(d.objective_before), crds::duration_text(d.objective_after),
                               d.superstep.value + d.alpha_next, d.alpha, d.alpha_next, d.d, d.d_next));
   return lines;
 }
@@ -123,7 +125,7 @@ std::vector<std::string> explain(const Shown& shown, Time now, Size size) {
   page.line(headline(shown.job, now));
   page.line(result_line(s));
   page.line(verdict(shown.job, now), 2);
-  if (s.last_decision) page.section(s.last_decision->message, decision_lines(s), kReasons + 1);
+  if (s.last_decision) page.section(s.last_decision->message, decision_lines(shown.job), kReasons + 1);
   page.section("What slows the job down or keeps ranks where they are:", condition_lines(s.conditions), kConditions);
   page.section("Ranks that can't move now:", blocked_lines(s.ranks), kBlocked);
   std::vector<std::string> moves;

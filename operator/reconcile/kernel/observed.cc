@@ -80,7 +80,9 @@ void note_end(const json& pod, PodFacts& facts) {
   if (facts.reason == "DeadlineExceeded")
     facts.app_message = "spec.template.spec.activeDeadlineSeconds has passed; raise it, or use spec.runPolicy's";
   if (facts.app_message.contains("EmptyDir volume"))
-    facts.app_message += " (emptyDir.sizeLimit of the volume in spec.template.spec.volumes)";
+    facts.app_message += facts.app_message.contains("\"bsp-run\"")
+                             ? " (spec.checkpoint.sizeLimit)"
+                             : " (emptyDir.sizeLimit of the volume in spec.template.spec.volumes)";
   if (facts.reason.empty()) facts.reason = "PodFailed";
   if (facts.app_message.empty()) facts.app_message = "the node ended the pod";
 }

@@ -150,10 +150,13 @@ class Plugin(unittest.TestCase):
         self.assertEqual((created["kind"], created["spec"]["job"], created["spec"]["rank"], created["spec"]["targetSet"]),
                          ("RankMigration", "weather", 1, "fast"))
         self.assertEqual(created["metadata"]["namespace"], "science")
+        self.assertEqual(self.run_it("migrate", "weather", "1", "--to-node", "f-0")[0], 0)
+        self.assertEqual(json.loads((self.here / "created").read_text())["spec"]["targetNode"], "f-0")
 
     def test_migrate_names_what_exists(self):
         for words, status, text in ((["2", "--to", "fast"], 2, "job weather has no rank 2, only 0 to 1"), (["1", "--to", "gpu"], 2, "known: fast, slow"),
-                                    (["1", "--to", "slow"], 1, "already in Set slow"), (["x", "--to", "fast"], 2, "RANK \"x\""), (["1"], 2, "--to is missing")):
+                                    (["1", "--to", "slow"], 1, "already in Set slow"), (["x", "--to", "fast"], 2, "RANK \"x\""), (["1"], 2, "give either --to or --to-node"),
+                                    (["1", "--to", "fast", "--to-node", "f-0"], 2, "give either --to or --to-node")):
             with self.subTest(words):
                 got, _, err = self.run_it("migrate", "weather", *words)
                 self.assertEqual(got, status, err)
@@ -211,7 +214,7 @@ class Plugin(unittest.TestCase):
 
     def test_help_lists_every_option(self):
         access = "-n --namespace --context --kubeconfig"
-        for command, options in {"explain": access, "top": access + " --once", "timeline": access + " --record", "migrate": access + " --to", "drain-plan": access}.items():
+        for command, options in {"explain": access, "top": access + " --once", "timeline": access + " --record", "migrate": access + " --to --to-node", "drain-plan": access}.items():
             with self.subTest(command):
                 status, out, _ = self.run_it(command, "--help")
                 self.assertEqual(status, 0)

@@ -182,6 +182,9 @@ TEST(PodFacts, WhyTheNodeEndedAPod) {
   const PodFacts full =
       failed({{"reason", "Evicted"}, {"message", "Usage of EmptyDir volume \"w\" exceeds the limit"}});
   EXPECT_THAT(full.app_message, testing::HasSubstr("\"w\" exceeds the limit (emptyDir.sizeLimit of the volume"));
+  const PodFacts ours =
+      failed({{"reason", "Evicted"}, {"message", "Usage of EmptyDir volume \"bsp-run\" exceeds the limit"}});
+  EXPECT_THAT(ours.app_message, testing::EndsWith("(spec.checkpoint.sizeLimit)"));
 }
 
 TEST(PodFacts, ASidecarThatRanOutOfMemory) {

@@ -42,6 +42,9 @@ TEST(Explain, GivesTheReasonThatHolds) {
   EXPECT_THAT(page_of(shown), HasSubstr("mode is Advise"));
   s.last_decision->outcome = "Migrating";
   EXPECT_THAT(page_of(shown), HasSubstr("Ranks moved, because the last call"));
+  EXPECT_THAT(page_of(shown), HasSubstr("time to the end predicted")) << "Auto counts the rest of the run";
+  shown.job.spec.rescheduling.heuristic = crds::Heuristic::kAutoMig;
+  EXPECT_THAT(page_of(shown), HasSubstr("superstep predicted"));
 }
 
 TEST(Explain, OfAJobThatDoesNotRun) {
