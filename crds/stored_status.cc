@@ -22,6 +22,7 @@ constexpr auto kShown =
 constexpr auto kShownOfRanks = std::to_array<std::string_view>({"place", "blockedReason"});
 constexpr auto kShownOfDecision = std::to_array<std::string_view>({"superstep", "message"});
 constexpr const char* kHiddenConditions = "phaseConditions";
+constexpr const char* kFormat = "format";
 constexpr std::size_t kWhyLines = 4;
 // Of what an API server stores, nothing is refused.
 constexpr JsonLimits kInternalLimits{.bytes = 4 << 20, .values = 1 << 20, .depth = 32};
@@ -154,6 +155,7 @@ json stored_status(const BspJobStatus& status) {
       hidden["message"] = std::move(*message);
       stored.erase(message);
     }
+  hidden[kFormat] = kStatusFormat;
   stored[kSummary] = std::move(summary);
   stored[kInternal] = swap_quotes(hidden.dump());
   return stored;
@@ -181,6 +183,15 @@ json without_its_internal_part(const json& stored) {
 Result<json> whole_status(const json& stored) {
   const auto internal = stored.is_object() ? stored.find(kInternal) : stored.end();
   if (!stored.is_object()) return stored;
+  // Absent it would be Pending, and whatever runs would be begun again.
+  const auto phase_is_missing = [&] {
+    return fail(ErrorCode::kInvalid,
+                "status.phase: is not there, but the job has begun; the operator always writes it");
+  };
+  const bool has_phase = part_at(stored, "phase").is_string();
+  if (internal == stored.end() && !has_phase && !stored.contains(kSummary) &&
+      (stored.contains("ranks") || stored.contains("epoch")))
+    return phase_is_missing();
   if (internal == stored.end()) return without_its_internal_part(stored);
   if (!internal->is_string())
     return fail(ErrorCode::kInvalid,
@@ -190,6 +201,15 @@ Result<json> whole_status(const json& stored) {
     return fail(ErrorCode::kInvalid,
                 std::format("status.internal: only the operator writes it, and it can't be read: {}",
                             whole ? "not an object" : whole.error().message));
+  if (const auto format = whole->find(kFormat); format != whole->end()) {
+    const auto number = whole_number<std::uint32_t>(*format);
+    if (!number || *number > kStatusFormat)
+      return fail(ErrorCode::kInvalid,
+                  std::format("status.internal: its format is {}, and this version reads formats up to {}",
+                              format->dump(), kStatusFormat));
+    whole->erase(format);
+  }
+  if (!has_phase) return phase_is_missing();
   json shown = stored;
   shown.erase(kInternal);
   shown.erase(kSummary);

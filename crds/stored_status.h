@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
@@ -14,6 +15,9 @@ namespace bsp::crds {
 
 // Only written: derived from other fields, for people.
 inline constexpr const char* kInternal = "internal";
+// Of `internal`: one more whenever a version that reads the last format would misread the next. A higher one is refused, so an
+// older operator leaves the job as it is (operator/reconcile/shell/job/stored_job.h). Before formats were counted: none.
+inline constexpr std::uint32_t kStatusFormat = 1;
 inline constexpr const char* kSummary = "summary";
 inline constexpr const char* kWhy = "why";  // of lastDecision
 

@@ -265,6 +265,10 @@ void JobKernel::warn() {
   if (warn_of_overrides(o, status())) raised(kTemplateOverridden);
   if (warn_of_gang(o, status())) raised(kGangNotEnsured);
   if (warn_of_rejected_reports(o, status())) raised(kReportsRejected);
+  if (!is_on(status(), kUnreadable)) return;
+  stores = true;
+  turn_condition(o, status(), kUnreadable, false, "Readable", "the job can be read, and goes on");
+  notices.events.push_back({"Normal", "Readable", "the job can be read, and goes on"});
 }
 
 Step JobKernel::take() {

@@ -19,6 +19,8 @@ void add_member(wire::EpochPlan& plan, std::uint32_t rank, const std::string& po
 
 // Condition of a job that the operator can't reconcile because of an internal error.
 inline constexpr const char* kStalled = "Stalled";
+// Of one whose object can't be read, so that nothing is done about it.
+inline constexpr const char* kUnreadable = "Unreadable";
 // Types of the conditions that warn of what slows a job down or keeps its ranks from moving.
 inline constexpr const char* kMovesLackMemory = "MovesLackMemory";
 inline constexpr const char* kSeccompReplaced = "SeccompProfileReplaced";

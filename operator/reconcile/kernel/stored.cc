@@ -1,8 +1,11 @@
 #include "operator/reconcile/kernel/stored.h"
 
+#include <algorithm>
 #include <format>
+#include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/json/fields.h"
 #include "operator/reconcile/kernel/status.h"
 #include "operator/reconcile/kernel/waves.h"
 
@@ -11,8 +14,8 @@ namespace {
 
 std::unexpected<Error> corrupt(std::string_view field, std::string_view what) {
   return fail(ErrorCode::kInvalid,
-              std::format("status.{}: {}; it was not written by the operator, and the job can't go on: "
-                          "delete it and create it again",
+              std::format("status.{}: {}; the operator doesn't write such a status: restore it, or delete the job and "
+                          "create it again",
                           field, what));
 }
 
@@ -25,6 +28,7 @@ Result<void> check_ranks(const crds::BspJob& job) {
     if (ranks[i].rank.value != i) return corrupt(std::format("ranks[{}].rank", i), "is another rank's place");
     if (ranks[i].pod.empty() || ranks[i].generation == 0)
       return corrupt(std::format("ranks[{}]", i), "names no pod that was made");
+    if (is_running(job.status.phase) && ranks[i].set.empty()) return corrupt(std::format("ranks[{}]", i), "has no Set");
   }
   return {};
 }
@@ -35,9 +39,16 @@ Result<void> check_epoch(const crds::BspJob& job) {
   const wire::EpochPlan& epoch = *job.status.epoch;
   if (epoch.members.size() != job.spec.ranks)
     return corrupt("epoch.members", std::format("has {} ranks of {}", epoch.members.size(), job.spec.ranks));
-  for (const wire::Member& member : epoch.members)
-    if (member.set >= epoch.sets.size())
-      return corrupt(std::format("epoch.members[{}].set", member.rank), "is none of epoch.sets");
+  for (std::size_t i = 0; i < epoch.members.size(); ++i) {
+    const wire::Member& member = epoch.members[i];
+    const std::string at = std::format("epoch.members[{}]", i);
+    if (member.rank != i) return corrupt(at + ".rank", "is another rank");
+    if (member.set >= epoch.sets.size()) return corrupt(at + ".set", "is none of epoch.sets");
+    if (!runs) continue;
+    if (member.pod_uid.empty() || member.address.empty()) return corrupt(at, "lacks its pod's uid or address");
+    if (i < job.status.ranks.size() && member.pod != job.status.ranks[i].pod)
+      return corrupt(at + ".pod", std::format("is not {}, which ranks[{}] names", job.status.ranks[i].pod, i));
+  }
   if (job.status.epochs_used <= epoch.epoch) return corrupt("epochsUsed", "is not above the epoch's number");
   return {};
 }
@@ -45,8 +56,10 @@ Result<void> check_epoch(const crds::BspJob& job) {
 Result<void> check_wave(const crds::BspJob& job) {
   const auto stored = stored_wave(job.status);
   if (!stored) return corrupt("waveState", stored.error().message);
-  if (!*stored) return {};
+  const bool moves = job.status.phase == crds::JobPhase::kMigrating;
+  if (!*stored) return moves ? corrupt("waveState", "is not there, but ranks move") : Result<void>();
   const migrate::Wave& wave = **stored;
+  if (wave.number > job.status.wave) return corrupt("wave", "is below the number of the wave in waveState");
   if (wave.times.empty()) return corrupt("waveState.times", "is empty");
   if (wave.lost_rank && *wave.lost_rank >= job.spec.ranks)
     return corrupt("waveState.lostRank", "is no rank of this job");
@@ -67,6 +80,15 @@ Result<void> check_wave(const crds::BspJob& job) {
 }
 
 }  // namespace
+
+bool never_begun(const nlohmann::json& object) {
+  const nlohmann::json& status = part_at(object, "status");
+  if (status.is_null()) return true;
+  if (!status.is_object()) return false;
+  const bool failed = text_at(status, "phase") == crds::to_string(crds::JobPhase::kFailed);
+  if (failed && text_at(status, "reason") == kInvalidJob) return true;
+  return std::ranges::all_of(status.items(), [](const auto& field) { return field.key() == "conditions"; });
+}
 
 Result<void> check_stored(const crds::BspJob& job) {
   BSP_CHECK_OK(check_ranks(job));

@@ -111,6 +111,40 @@ TEST(StoredStatus, WhatCannotBeReadIsNamed) {
   }
 }
 
+TEST(StoredStatus, HasAFormatAndANewerOneIsRefused) {
+  const auto with_format = [](const json& format) {
+    json stored = stored_status(migrating());
+    std::string internal = stored[kInternal];
+    const std::string now = std::format("'format':{}", kStatusFormat);
+    const std::size_t at = internal.find(now);
+    EXPECT_NE(at, std::string::npos) << internal;
+    stored[kInternal] = internal.replace(at, now.size(), "'format':" + format.dump());
+    return whole_status(stored);
+  };
+  EXPECT_TRUE(with_format(kStatusFormat));
+  EXPECT_FALSE(with_format(kStatusFormat)->contains("format")) << "it is no field of the status";
+  for (const json& format : {json(kStatusFormat + 1), json(1e9), json(-1), json(nullptr), json::array()}) {
+    const auto whole = with_format(format);
+    ASSERT_FALSE(whole) << format;
+    EXPECT_EQ(whole.error().message,
+              std::format("status.internal: its format is {}, and this version reads formats up to {}", format.dump(),
+                          kStatusFormat));
+  }
+}
+
+// It would be taken for one that waits to begin.
+TEST(StoredStatus, WithoutItsPhaseAJobThatHasBegunCannotBeRead) {
+  json stored = stored_status(migrating());
+  const json old = {{"epoch", json::object()}, {"ranks", json::array()}};
+  for (json status : {stored, old})
+    for (const json& phase : {json(), json(5)}) {
+      status["phase"] = phase;
+      const auto whole = whole_status(status);
+      ASSERT_FALSE(whole) << status;
+      EXPECT_THAT(whole.error().message, HasSubstr("status.phase"));
+    }
+}
+
 TEST(StoredStatus, WithoutItsInternalPartARunningJobHasNone) {
   json stored = stored_status(migrating());
   stored.erase(kInternal);

@@ -46,10 +46,10 @@ Duration JobShell::stall(const Error& error) {
   return stall_.begin(error);
 }
 
-// Of a job that is gone or invalid.
+// Of a job that is gone or can't be read. What it is linked to stays so: sidecars that hear an operator are not cut off.
 Duration JobShell::let_go() {
   follower_.lose_sight();
-  preparation_.close_links();
+  if (!stored_.stands_still()) preparation_.close_links();
   return kQuiet;
 }
 

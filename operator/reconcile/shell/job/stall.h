@@ -3,7 +3,6 @@
 #pragma once
 
 #include <chrono>
-#include <string>
 
 #include "base/core/backoff.h"
 #include "operator/reconcile/shell/job/job_parts.h"
@@ -12,8 +11,7 @@ namespace bsp::reconcile {
 
 class Stall {
  public:
-  explicit Stall(const JobParts& parts)
-      : client_(parts.shell.client), cache_(parts.shell.cache), job_ref_(parts.job), events_(parts.events) {}
+  explicit Stall(const JobParts& parts) : parts_(parts) {}
 
   // For how long the job still rests, whatever wakes it: it must not keep a worker from others. Negative: it doesn't.
   [[nodiscard]] Duration left() const { return until_ - std::chrono::steady_clock::now(); }
@@ -23,12 +21,7 @@ class Stall {
   void end(const crds::BspJob* job);
 
  private:
-  void set_condition(bool on, const std::string& reason, const std::string& message);
-
-  kube::Client& client_;
-  kube::Cache& cache_;
-  const JobRef job_ref_;
-  const EventQueue events_;
+  const JobParts& parts_;
   Backoff rests_{std::chrono::milliseconds(200), std::chrono::seconds(30)};
   std::chrono::steady_clock::time_point until_{};
 };

@@ -1,7 +1,11 @@
 // The job as the cache has it, parsed and validated.
+//
+// One that can't be read may be of another version of the operator, or edited by hand: its condition Unreadable says so, and
+// its pods and sidecars are left as they are until it can be read. Only its deletion goes on. One that has never begun fails.
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "operator/reconcile/shell/job/job_parts.h"
 #include "operator/reconcile/shell/job/pod_keeper.h"
@@ -12,10 +16,12 @@ namespace bsp::reconcile {
 class StoredJob {
  public:
   StoredJob(const JobParts& parts, PodKeeper& pods, const JobRemoval& removal)
-      : client_(parts.shell.client), cache_(parts.shell.cache), job_ref_(parts.job), pods_(pods), removal_(removal) {}
+      : parts_(parts), pods_(pods), removal_(removal) {}
 
-  // nullptr if it is gone, or invalid: then its status says why, and its pods are deleted.
+  // nullptr if it is gone or can't be read.
   const crds::BspJob* read();
+  // It was there when it was read last, and nothing may be done about it.
+  [[nodiscard]] bool stands_still() const { return stands_still_; }
   // As it was last read; nullptr after release().
   [[nodiscard]] const crds::BspJob* last() const { return job_.get(); }
   // It is parsed again when it is needed: of a thousand jobs most wait or have ended.
@@ -23,13 +29,14 @@ class StoredJob {
 
  private:
   void reject(const kube::Object& object, const Error& error);
-  void remove_pods();
+  void fail(const kube::Object& object, const Error& error);
+  void remove();
+  [[nodiscard]] std::vector<kube::Object> pods() const;
 
-  kube::Client& client_;
-  kube::Cache& cache_;
-  const JobRef job_ref_;
+  const JobParts& parts_;
   PodKeeper& pods_;
   const JobRemoval& removal_;
+  bool stands_still_ = false;
   std::unique_ptr<const crds::BspJob> job_;
 };
 
