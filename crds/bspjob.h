@@ -213,6 +213,16 @@ struct SuperstepEdge {
   Superstep chosen_after = {};
 };
 
+// Of a pod whose object is gone, although nobody has said that its program has ended: it may still run.
+struct VanishedPod {
+  std::string pod;
+  std::string uid;
+  std::string node;
+  std::uint64_t grace_seconds = 0;  // that its kubelet gives its containers
+  bool operator==(const VanishedPod&) const = default;
+};
+inline constexpr std::size_t kMostVanished = 1000;
+
 struct BspJobStatus {
   std::int64_t observed_generation = 0;
   JobPhase phase = JobPhase::kPending;
@@ -240,6 +250,7 @@ struct BspJobStatus {
   std::optional<double> predicted_gain_seconds;  // sum over the executed waves
   std::optional<double> realised_gain_seconds;
   std::optional<double> pause_seconds;  // sum over the waves that ended
+  std::vector<VanishedPod> vanished;    // which the next attempt waits for; the first kMostVanished
   nlohmann::json wave_state;            // operator/migrate's record of the wave under way or last ended, opaque
   nlohmann::json rescheduler;           // the decision's own state, opaque; null: none
 };

@@ -181,6 +181,13 @@ constexpr void fields_of(Of<SuperstepEdge>, auto&& v) {
   v("chosenAfter", &SuperstepEdge::chosen_after);
 }
 
+constexpr void fields_of(Of<VanishedPod>, auto&& v) {
+  v("pod", &VanishedPod::pod, kRequired);
+  v("uid", &VanishedPod::uid, kRequired);
+  v("node", &VanishedPod::node, kRequired);
+  v("graceSeconds", &VanishedPod::grace_seconds);
+}
+
 constexpr void fields_of(Of<BspJobStatus>, auto&& v) {
   v("observedGeneration", &BspJobStatus::observed_generation);
   v("phase", &BspJobStatus::phase);
@@ -208,6 +215,7 @@ constexpr void fields_of(Of<BspJobStatus>, auto&& v) {
   v("predictedGainSeconds", &BspJobStatus::predicted_gain_seconds);
   v("realisedGainSeconds", &BspJobStatus::realised_gain_seconds);
   v("pauseSeconds", &BspJobStatus::pause_seconds);
+  v("vanished", &BspJobStatus::vanished, Field{.most = kMostVanished});
   v("waveState", &BspJobStatus::wave_state);
   v("rescheduler", &BspJobStatus::rescheduler);
 }

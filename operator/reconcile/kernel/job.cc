@@ -5,10 +5,12 @@
 #include <set>
 #include <string_view>
 
+#include "crds/fencing.h"
 #include "operator/reconcile/kernel/drain.h"
 #include "operator/reconcile/kernel/gang.h"
 #include "operator/reconcile/kernel/history.h"
 #include "operator/reconcile/kernel/job_kernel.h"
+#include "operator/reconcile/kernel/lost_pods.h"
 #include "operator/reconcile/kernel/start_queue.h"
 #include "operator/reconcile/kernel/status.h"
 #include "operator/reconcile/kernel/waves.h"
@@ -108,14 +110,29 @@ bool JobKernel::pods_left() const {
 
 void JobKernel::note_lost_pods() {
   constexpr std::string_view kWaits = "; the next attempt waits until nothing of this one can run on ";
-  const auto lost =
-      std::ranges::find_if(o.pods, [](const auto& entry) { return entry.second.lost && !entry.second.abandoned; });
+  const auto lost = std::ranges::find_if(o.pods, [](const auto& entry) {
+    return (entry.second.lost || entry.second.vanished) && !entry.second.abandoned;
+  });
   if (lost == o.pods.end() || status().message.contains(kWaits)) return;
+  if (!lost->second.lost) {
+    status().message += std::format(
+        "{}node {}: nobody saw the program in pod {} end before the pod was removed, so it has its grace period ({} s) "
+        "and {:.0f} s more",
+        kWaits, lost->second.node, lost->first, lost->second.grace_seconds, to_seconds(fencing::kMargin));
+    return;
+  }
   status().message += std::format(
       "{}node {}: a minute, or, if every rank was on nodes that do not answer, until it is back, its Node is deleted "
       "or it is "
       "tainted node.kubernetes.io/out-of-service",
       kWaits, lost->second.node);
+}
+
+void JobKernel::remember_vanished() {
+  auto vanished = crds::is_finished(status().phase) ? std::vector<crds::VanishedPod>() : vanished_in(o.pods);
+  if (vanished == status().vanished) return;
+  status().vanished = std::move(vanished);
+  stores = true;
 }
 
 void JobKernel::delete_all_pods() {
@@ -181,6 +198,11 @@ void JobKernel::suspended() {
     notices.migrations = show_wave(**wave, o);
   end_departures();
   if (pods_left()) return delete_all_pods();
+  if (status().epoch) {
+    // Nothing of it is left: a new leader needn't look for its pods.
+    status().epoch.reset();
+    stores = true;
+  }
   if (held()) {
     const auto [reason, message] = hold();
     if (status().reason == reason && status().message == message) return;
@@ -245,8 +267,9 @@ void JobKernel::by_phase() {
 void JobKernel::deleted() {
   delete_all_pods();
   // Nothing starts again, so lost pods needn't be waited for.
-  work.remove_finalizer =
-      o.being_made.empty() && std::ranges::all_of(o.pods, [](const auto& entry) { return entry.second.lost; });
+  work.remove_finalizer = o.being_made.empty() && std::ranges::all_of(o.pods, [](const auto& entry) {
+                            return entry.second.lost || entry.second.vanished;
+                          });
 }
 
 // Each of these conditions comes with one event, so it is stored as soon as it turns.
@@ -290,6 +313,7 @@ Step reconcile_job(const Observed& o, const Advice& advice, const migrate::Limit
     return k.take();
   }
   k.by_phase();
+  k.remember_vanished();
   k.work.protect = is_protected(o, k.status().phase);
   refresh_status(o, k.status());
   k.warn();

@@ -58,7 +58,8 @@ struct JobKernel {
   const wire::RankStatus* rank_status(const std::string& pod) const;
   // A pod on a lost node no longer counts once nothing can run there: its name and certificate are never used again.
   bool pods_left() const;
-  void note_lost_pods();  // which the next attempt waits for
+  void note_lost_pods();     // which the next attempt waits for
+  void remember_vanished();  // in the status
   void delete_all_pods();
   // Ends the migration that it names, if it is there.
   void refuse(const Refusal& refusal);

@@ -1,10 +1,10 @@
 // Pods that are being deleted on a node that does not answer, so nothing reports when their programs end: when they count
 // as ended, and their ranks may be restarted.
 //
-//   the Node is gone, or tainted node.kubernetes.io/out-of-service   at once: a person vouches that nothing runs there
-//   it is not ready                                                  fencing::kLimit + kMargin after the last moment
-//                                                                    at which the job had a pod on another node;
-//                                                                    never, if it had none
+//   the Node is tainted node.kubernetes.io/out-of-service   at once: a person vouches that nothing runs there
+//   there is no such Node, as the API server says           fencing::kLimit + kMargin after the last moment at which the job had a
+//                                                           pod on another node; its kubelet may still run what it ran
+//   it is not ready, or nobody knows of it                  the same; never, if the job had no pod elsewhere
 //
 // Until then a sidecar there may hear a rank on another node, and its program runs on; afterwards it hears none, and ends
 // its program within kLimit (sidecar/agent/fence.h). Only where every rank of a job is on such nodes do they all hear each
@@ -29,8 +29,9 @@
 
 namespace bsp::reconcile {
 
-enum class NodeState { kAnswers, kSilent, kDead };
-NodeState node_state(const nlohmann::json* node);  // null: there is none of that name
+enum class NodeState { kAnswers, kSilent, kGone, kDead };
+// kGone: only a request to the API server shows it; null: the cache has none of that name, which is kSilent until then.
+NodeState node_state(const nlohmann::json* node);
 
 class LostPods {
  public:
@@ -42,8 +43,53 @@ class LostPods {
              const wire::EpochPlan* epoch, Steady now);
 
  private:
-  std::optional<Steady> only_lost_since_;  // and one rank's end is known
+  std::optional<Steady> only_lost_since_;  // no pod of the job is elsewhere
+  std::optional<Steady> one_ended_since_;  // the same, and one rank's end is known
   std::set<std::string> ended_;            // uids: abandoned once, abandoned for good
 };
+
+// Pods whose objects are gone although nobody has said that their programs have ended: deleted by force, by a garbage collector, or
+// while no operator looked. Such a program may run on for as long as its kubelet gives it, or longer where the kubelet is cut off; no
+// copy of its rank may run meanwhile.
+//
+//   the container was seen terminated, or the sidecar said Exited, or the pod never had a node  it has ended
+//   else, where its node answers                     it has ended kMargin after the pod's grace period, as its kubelet sees to it
+//   else                                             as a pod that is being deleted there (lost_pods.h)
+//
+// Until then it stays in Observed::pods, as one that is being deleted; so a pod that is missing there has ended for certain. It stands
+// in status.vanished, too, so that a new leader waits as well. A new leader also misses what its status names and it never saw.
+//
+// Times are on this operator's steady clock, from when it missed the pod.
+class VanishedPods {
+ public:
+  // `has_exited`: what the sidecar of that pod has said, also while its object is gone. Call it in each reconcile, with all pods of
+  // the job, before LostPods::judge; and settle() with the same ones after that.
+  void add(const crds::BspJobStatus& status, const std::function<bool(const std::string& pod)>& has_exited,
+           SteadyTime now, std::map<std::string, PodFacts>& pods);
+  void settle(const std::map<std::string, PodFacts>& pods);
+
+ private:
+  struct Seen {
+    PodFacts facts;
+    bool ended = false;
+  };
+  struct Missed {
+    PodFacts facts;
+    SteadyTime since{};
+  };
+  void note_seen(const std::map<std::string, PodFacts>& pods,
+                 const std::function<bool(const std::string& pod)>& has_exited, SteadyTime now);
+  void note_stored(const crds::BspJobStatus& status, const std::map<std::string, PodFacts>& pods, SteadyTime now);
+  void note_never_seen(const crds::BspJobStatus& status, const std::map<std::string, PodFacts>& pods, SteadyTime now);
+  void miss(const std::string& pod, PodFacts facts, SteadyTime now);
+
+  bool looked_ = false;
+  std::map<std::string, Seen> seen_;      // by pod, as last seen
+  std::map<std::string, Missed> missed_;  // by pod
+  std::set<std::string> ended_;           // uids of those that were missed, and have ended since
+};
+
+// What is stored of them.
+std::vector<crds::VanishedPod> vanished_in(const std::map<std::string, PodFacts>& pods);
 
 }  // namespace bsp::reconcile

@@ -115,12 +115,18 @@ void name_user_namespace(const json& pod_status, PodFacts& facts) {
 }  // namespace
 
 PodFacts pod_facts(const json& pod) {
+  constexpr std::uint64_t kUsualGraceSeconds = 30;
   PodFacts facts;
   const json &metadata = part_at(pod, "metadata"), &labels = part_at(metadata, "labels"),
              &status = part_at(pod, "status");
   facts.uid = text_at(metadata, "uid");
   facts.deleting = !part_at(metadata, "deletionTimestamp").is_null();
   facts.node = text_at(part_at(pod, "spec"), "nodeName");
+  // What a deletion says is less than the pod's own, or 0 for one by force, of which the kubelet may never have heard.
+  facts.grace_seconds =
+      std::max(whole_number<std::uint64_t>(part_at(metadata, "deletionGracePeriodSeconds")).value_or(0),
+               whole_number<std::uint64_t>(part_at(part_at(pod, "spec"), "terminationGracePeriodSeconds"))
+                   .value_or(kUsualGraceSeconds));
   facts.set = text_at(labels, names::kLabelSet);
   facts.pod_group = joined_group(pod);
   facts.move_to = text_at(part_at(metadata, "annotations"), names::kAnnotationMoveTo);

@@ -63,9 +63,12 @@ struct PodFacts {
   std::uint32_t rank = 0, generation = 0, attempt = 0;
   Time created{};
   bool deleting = false;
-  bool lost = false;       // deleting, but its node does not answer: nothing reports when its containers end
-  bool abandoned = false;  // lost, and its program has certainly ended (lost_pods.h)
-  std::string address;     // ip:port of the sidecar; "": no IP yet
+  bool lost = false;                 // deleting, but its node does not answer: nothing reports when its containers end
+  bool vanished = false;             // its object is gone, and nobody has said that its program has ended (lost_pods.h)
+  bool grace_over = false;           // vanished, and a kubelet that answers has ended it by now
+  bool abandoned = false;            // lost or vanished, and its program has certainly ended (lost_pods.h)
+  std::uint64_t grace_seconds = 30;  // that its kubelet gives its containers to end
+  std::string address;               // ip:port of the sidecar; "": no IP yet
   bool app_running = false;
   bool app_ended = false;
   bool others_run = false;             // the job's own containers beside app and sidecar
@@ -123,12 +126,12 @@ struct Advice {
 
 struct Observed {
   crds::BspJob job;
-  std::vector<observe::NodeFacts> nodes;             // by name
-  std::map<std::string, PodFacts> pods;              // every pod of the job
-  std::vector<crds::RankMigration> migrations;       // every one of the job, by name
-  std::map<std::string, SidecarFacts> sidecars;      // by pod
-  std::map<std::string, Error> not_created;          // by pod: the answer to the last attempt to create it
-  std::set<std::string> being_made;                  // pods that are being created; some may be in `pods` by now
+  std::vector<observe::NodeFacts> nodes;         // by name
+  std::map<std::string, PodFacts> pods;          // every pod of the job; one that is not in it has ended for certain
+  std::vector<crds::RankMigration> migrations;   // every one of the job, by name
+  std::map<std::string, SidecarFacts> sidecars;  // by pod
+  std::map<std::string, Error> not_created;      // by pod: the answer to the last attempt to create it
+  std::set<std::string> being_made;              // pods that are being created; some may be in `pods` by now
   std::map<std::string, std::string> node_troubles;  // by node: "is not ready", "is gone"
   std::map<std::string, std::string> leaving;  // by node with ranks of the job: why they have to leave it (resources.h)
   MoveCaps caps;

@@ -101,6 +101,43 @@ TEST_F(Lost, IsNeverConcludedOfASingleRank) {
   EXPECT_EQ(abandoned(), "0");
 }
 
+// Its kubelet may still run what it ran.
+TEST_F(Lost, OnANodeThatIsGoneHasTheTimeOfAFence) {
+  const std::map<std::string, NodeState> a_is_gone{{"a", NodeState::kGone}};
+  reconcile(0s, a_is_gone);
+  reconcile(10 * kWait, a_is_gone);
+  EXPECT_EQ(abandoned(), "") << "rank 2 may still be heard there";
+  const std::map<std::string, NodeState> none_answers{{"a", NodeState::kGone}, {"b", NodeState::kSilent}};
+  reconcile(11 * kWait, none_answers);
+  reconcile(12 * kWait - 1s, none_answers);
+  EXPECT_EQ(abandoned(), "");
+  reconcile(12 * kWait, none_answers);
+  EXPECT_EQ(abandoned(), "01") << "who deleted the Node vouches for its machine; the others may hear each other";
+  reconcile(12 * kWait + 1s, none_answers);
+  reconcile(13 * kWait + 1s, none_answers);
+  EXPECT_EQ(abandoned(), "012") << "they hear no rank that has ended";
+}
+
+TEST_F(Lost, OfTheOnlyRankOnANodeThatIsGoneHasTheTimeOfAFence) {
+  epoch.members.resize(1);
+  pods.erase("job-r1-g0");
+  pods.erase("job-r2-g0");
+  reconcile(0s, {{"a", NodeState::kGone}});
+  reconcile(kWait - 1s, {{"a", NodeState::kGone}});
+  EXPECT_EQ(abandoned(), "");
+  reconcile(kWait, {{"a", NodeState::kGone}});
+  EXPECT_EQ(abandoned(), "0");
+}
+
+TEST_F(Lost, VanishedOnANodeThatAnswersEndsWithItsGracePeriod) {
+  for (auto& [name, pod] : pods) pod.vanished = true;
+  pods.at("job-r0-g0").grace_over = true;
+  reconcile(0s, all_silent);
+  EXPECT_EQ(abandoned(), "") << "nobody ends it there";
+  reconcile(1s, {});
+  EXPECT_EQ(abandoned(), "0");
+}
+
 TEST_F(Lost, CountsTimeOnlyBeforeTheFirstEpoch) {
   with_epoch = false;
   reconcile(0s, all_silent);
@@ -137,7 +174,7 @@ TEST_F(Lost, ExcludesPodsNotBeingDeletedOrWithoutANode) {
 }
 
 TEST(NodeState, IsReadFromTheNode) {
-  EXPECT_EQ(node_state(nullptr), NodeState::kDead);
+  EXPECT_EQ(node_state(nullptr), NodeState::kSilent) << "only a request to the API server shows that there is none";
   json node = {{"metadata", {{"name", "a"}}}, {"status", {{"conditions", {{{"type", "Ready"}, {"status", "True"}}}}}}};
   EXPECT_EQ(node_state(&node), NodeState::kAnswers);
   node["spec"]["taints"] = {{{"key", "node.kubernetes.io/out-of-service"}, {"effect", "NoExecute"}}};

@@ -37,8 +37,9 @@ enum class FaultKind {
   kOperatorCutOff,
   kClockSet,
   kApiPaused,
+  kVanished,
 };
-constexpr int kFaultKinds = 23;
+constexpr int kFaultKinds = 24;
 
 struct Fault {
   int at = 0;  // tick
@@ -137,6 +138,8 @@ void happen(World& w, const Fault& f, int number) {
       return;
     case FaultKind::kApiPaused:
       return w.pause_api(4 * f.amount);
+    case FaultKind::kVanished:
+      return w.vanish(f.amount % 3 == 0 && !target.empty() ? target : pod, 2 * f.amount);
   }
 }
 

@@ -45,7 +45,13 @@ void World::tick() {
 
 // --- Pods --------------------------------------------------------------------------------------------------
 void World::start_pods() {
-  std::erase_if(pods, [&](const auto& entry) { return entry.second.gone_at >= 0 && tick_ >= entry.second.gone_at; });
+  std::erase_if(pods, [&](const auto& entry) {
+    const Pod& pod = entry.second;
+    if (pod.vanished_until != 0) return tick_ >= pod.vanished_until;
+    const bool goes = pod.gone_at >= 0 && tick_ >= pod.gone_at;
+    if (goes) removed_.insert(entry.first);
+    return goes;
+  });
   for (auto& [name, pod] : pods) {
     auto& s = pod.status;
     // The kubelet ends the sidecar when no other container is left.
@@ -106,7 +112,14 @@ Pod* World::pod_of(std::uint32_t rank) {
 }
 
 void World::lose_pod(const std::string& name) {
-  if (pods.erase(name)) note("lost " + name);
+  if (pods.erase(name)) removed_.insert(name), note("lost " + name);
+}
+void World::vanish(const std::string& name, int runs_on) {
+  Pod* pod = find(name);
+  if (!pod) return;
+  note("the object of " + name + " is removed");
+  pod->vanished_until = tick_ + runs_on;
+  pod->silent_until = 1 << 30;  // nobody knows its address any more
 }
 void World::delete_pod(const std::string& name) {
   if (Pod* pod = find(name); pod && pod->gone_at < 0) pod->gone_at = tick_ + 3, note("a user deletes " + name);
@@ -174,6 +187,7 @@ void World::restart_operator(int down_for) {
   progress_ = {};
   known_wave_ = 0;
   pod_group = {};
+  vanished_ = {};
   unwritten_.clear();
   decided.reset();
   operator_up_at_ = tick_ + down_for;

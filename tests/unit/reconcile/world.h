@@ -13,6 +13,7 @@
 
 #include "operator/reconcile/kernel/job.h"
 #include "operator/reconcile/kernel/job_clocks.h"
+#include "operator/reconcile/kernel/lost_pods.h"
 #include "operator/reconcile/kernel/silence.h"
 #include "operator/reconcile/kernel/waves.h"
 #include "tests/simulated_cluster/cluster.h"
@@ -100,10 +101,11 @@ class World : public simulated::Cluster {
   std::string unrest();
 
   // --- What happens to it ---
-  void lose_pod(const std::string& name);    // the object is gone at once
-  void delete_pod(const std::string& name);  // by another than the operator
-  void evict(const std::string& pod);        // its node ends it
-  void lose_node(const std::string& node);   // for good, with what runs there
+  void lose_pod(const std::string& name);  // the object is gone at once, and so is the program, as its sidecar has said
+  void vanish(const std::string& name, int runs_on);  // only the object is gone, as after a deletion by force
+  void delete_pod(const std::string& name);           // by another than the operator
+  void evict(const std::string& pod);                 // its node ends it
+  void lose_node(const std::string& node);            // for good, with what runs there
   void silence(const std::string& pod, int ticks);
   void cut_off(const std::string& pod, int ticks);
   void silence_all(int ticks);  // the operator is cut off
@@ -189,6 +191,8 @@ class World : public simulated::Cluster {
   std::string seen_;  // version of the reservations that was decided on
   std::map<std::string, SidecarFacts> known_;
   JobClocks clocks_;
+  VanishedPods vanished_;
+  std::set<std::string> removed_;  // pods whose end was reported before their objects were removed
   std::uint64_t newest_ = 0;
   SteadyTime progress_{};
   std::uint32_t known_wave_ = 0;

@@ -84,11 +84,24 @@ Observed World::observe() {
   // Links exist only to pods that have an address and are not being deleted.
   std::set<std::string> tracked;
   for (auto& [name, pod] : pods) {
+    if (pod.vanished_until != 0) continue;
     PodFacts facts = facts_of(pod);
     facts.lost = facts.abandoned = pod.lost && facts.deleting;
     if (!facts.address.empty() && !facts.deleting) tracked.insert(name);
     o.pods.emplace(name, std::move(facts));
   }
+  vanished_.add(
+      job.status,
+      [&](const std::string& name) {
+        const auto known = known_.find(name);
+        const bool exited =
+            known != known_.end() && known->second.status && known->second.status->phase == wire::RankPhase::kExited;
+        return exited || removed_.contains(name);
+      },
+      steady, o.pods);
+  for (auto& [name, facts] : o.pods)
+    if (facts.vanished) facts.abandoned = facts.grace_over;  // its node answers
+  vanished_.settle(o.pods);
   std::erase_if(known_, [&](const auto& entry) { return !tracked.contains(entry.first); });
   if (known_wave_ != job.status.wave) {
     known_wave_ = job.status.wave;
@@ -293,7 +306,7 @@ void World::do_work(const Work& work) {
   const bool runs = job.status.phase == JobPhase::kRunning || job.status.phase == JobPhase::kMigrating;
   for (const std::string& name : work.delete_pods) {
     Pod* pod = find(name);
-    if (!pod || pod->gone_at >= 0) continue;
+    if (!pod || pod->gone_at >= 0 || pod->vanished_until != 0) continue;
     note("deletes " + name);
     const bool replaced = wave_phase() == migrate::Phase::kRollingBack && pod->target;
     if (runs && pod->computes() && !replaced && job.metadata.deletion_timestamp == Time{})

@@ -20,14 +20,7 @@ Observed Follower::observe(const crds::BspJob& job, Sidecars& sidecars) {
 void Follower::keep_up(Cluster& cluster, Sidecars& sidecars) {
   pods_.take_results();
   const crds::BspJobStatus& status = cluster.job.status;
-  lost_.judge(
-      cluster.pods,
-      [&](const std::string& name) {
-        const SeenNode* const node = cluster.nodes->find(name);
-        return node ? node->state : NodeState::kDead;
-      },
-      status.epoch ? &*status.epoch : nullptr, cluster.steady);
-  std::erase_if(cluster.reachable, [&](const auto& entry) { return cluster.pods.at(entry.first).lost; });
+  ends_.judge(cluster, sidecars);
   sidecars.track(cluster.reachable);
   sidecars.begin_wave(status.wave);
   reports_.take(cluster.job, sidecars);

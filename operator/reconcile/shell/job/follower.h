@@ -3,12 +3,12 @@
 #pragma once
 
 #include "operator/reconcile/kernel/job_clocks.h"
-#include "operator/reconcile/kernel/lost_pods.h"
 #include "operator/reconcile/shell/job/observer.h"
 #include "operator/reconcile/shell/job/pod_group_keeper.h"
 #include "operator/reconcile/shell/job/pod_keeper.h"
 #include "operator/reconcile/shell/job/progress.h"
 #include "operator/reconcile/shell/job/report_rounds.h"
+#include "operator/reconcile/shell/pod_ends.h"
 
 namespace bsp::reconcile {
 
@@ -22,7 +22,8 @@ class Follower {
         pod_group_(pod_group),
         advisor_(advisor),
         observer_(parts.shell, parts.job),
-        reports_(advisor) {}
+        reports_(advisor),
+        ends_(parts) {}
   ~Follower() { lose_sight(); }
   Follower(const Follower&) = delete;
   Follower& operator=(const Follower&) = delete;
@@ -48,7 +49,7 @@ class Follower {
   ReportRounds reports_;
   JobClocks clocks_;
   Progress progress_;
-  LostPods lost_;
+  PodEnds ends_;
 };
 
 }  // namespace bsp::reconcile

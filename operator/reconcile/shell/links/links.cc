@@ -388,6 +388,12 @@ std::map<std::string, SidecarFacts> Sidecars::facts() const {
   return all;
 }
 
+bool Sidecars::has_exited(const std::string& pod) const {
+  std::lock_guard lock(mutex_);
+  const auto facts = facts_.find(pod);
+  return facts != facts_.end() && facts->second.status && facts->second.status->phase == wire::RankPhase::kExited;
+}
+
 std::size_t Sidecars::remembered_verbs() {
   std::promise<std::size_t> count;
   loop_.post([&] {

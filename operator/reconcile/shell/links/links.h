@@ -111,6 +111,8 @@ class Sidecars {
   void begin_wave(std::uint32_t number);
 
   [[nodiscard]] std::map<std::string, SidecarFacts> facts() const;
+  // The last that this pod's sidecar said is that its program has ended.
+  [[nodiscard]] bool has_exited(const std::string& pod) const;
   [[nodiscard]] double round_trip_seconds() const;
   // How many verbs it knows to be under way or answered just now; they take memory. Waits for the loop's thread.
   [[nodiscard]] std::size_t remembered_verbs();
