@@ -18,6 +18,15 @@ std::string signal_name(int signal) {
   return name ? std::format("SIG{}", name) : std::format("signal {}", signal);
 }
 
+// How Open MPI ends a rank that has lost the connection to another one: with the class of its error, as MPI_ERRORS_ARE_FATAL says.
+constexpr bool is_of_survivor(int exit_code) {
+  constexpr int kUnknown = 14, kOther = 16, kIntern = 17, kProcessFailed = 75;  // MPI_ERR_…
+  return exit_code == kUnknown || exit_code == kOther || exit_code == kIntern || exit_code == kProcessFailed;
+}
+
+// What was done to a rank from outside never follows from how another one ended. A program's own end may.
+enum class Weight { kDoneToIt, kOwnEnd, kOfSurvivor };
+
 // How the program failed, according to its sidecar or else the node; nullopt: it runs, or ended well.
 std::optional<Failure> end_of(std::uint32_t rank, const std::string& pod, const PodFacts& facts,
                               const SidecarFacts* sidecar, bool epoch_open) {
@@ -42,7 +51,9 @@ std::optional<Failure> end_of(std::uint32_t rank, const std::string& pod, const 
     return Failure{rank, pod, "RankKilled", std::format("rank {} was ended by {}{}", rank, signal_name(signal), hint),
                    false};
   }
-  if (code != 0) return Failure{rank, pod, "RankExited", std::format("rank {} exited with code {}", rank, code), false};
+  if (code != 0)
+    return Failure{
+        rank, pod, "RankExited", std::format("rank {} exited with code {}", rank, code), false, is_of_survivor(code)};
   // MPI_Init returns only once the epoch is open.
   if (status ? !initialized : !epoch_open)
     return Failure{rank, pod, "NotMpi",
@@ -81,14 +92,39 @@ std::string where(const crds::RankPlace& place, const Observed& o) {
                      trouble == o.node_troubles.end() ? "" : ", which " + trouble->second);
 }
 
+namespace {
+std::string with_reason(std::string what, const std::string& why) {
+  return why.empty() ? std::move(what) : std::format("{}: {}", what, why);
+}
+
+// A survivor's end is all that is known, and another rank has fallen silent: its machine has gone, of which the cluster hears later.
+void blame_silent_rank(const Observed& o, Failure& failure) {
+  for (const crds::RankPlace& place : o.job.status.ranks) {
+    const auto sidecar = o.sidecars.find(place.pod);
+    const auto pod = o.pods.find(place.pod);
+    if (place.pod == failure.pod || sidecar == o.sidecars.end() || pod == o.pods.end() || pod->second.app_ended)
+      continue;
+    const auto& said = sidecar->second.status;
+    if (sidecar->second.unreachable_since == SteadyTime{} || (said && said->phase == wire::RankPhase::kExited))
+      continue;
+    failure.message = std::format("the sidecar of rank {} ({}) does not answer{}, and {}", place.rank.value, place.pod,
+                                  where(place, o), failure.message);
+    failure.rank = place.rank.value;
+    failure.pod = place.pod;
+    failure.reason = "SidecarLost";
+    return;
+  }
+}
+}  // namespace
+
 std::optional<Failure> find_failure(const Observed& o, const JobLimits& limits) {
   std::optional<Failure> found;
-  SteadyTime found_at{};
-  auto consider = [&](Failure failure, SteadyTime at) {
-    // The first failure is the cause; the others mostly follow from it.
-    if (found && !(at < found_at)) return;
+  std::pair<Weight, SteadyTime> found_at;
+  auto consider = [&](Failure failure, Weight weight, SteadyTime at) {
+    // The first failure of the least weight is the cause; the others mostly follow from it.
+    if (found && std::pair(weight, at) >= found_at) return;
     found = std::move(failure);
-    found_at = at;
+    found_at = {weight, at};
   };
   for (const crds::RankPlace& place : o.job.status.ranks) {
     const std::uint32_t rank = place.rank.value;
@@ -97,7 +133,7 @@ std::optional<Failure> find_failure(const Observed& o, const JobLimits& limits) 
       if (o.job.status.epoch)
         consider({rank, place.pod, "PodLost",
                   std::format("pod {} of rank {} is gone", place.pod, rank) + where(place, o), false},
-                 o.steady);
+                 Weight::kDoneToIt, o.steady);
       continue;
     }
     const PodFacts& facts = pod->second;
@@ -118,21 +154,29 @@ std::optional<Failure> find_failure(const Observed& o, const JobLimits& limits) 
                             facts.app_message.empty() ? facts.reason : facts.app_message) +
                     where(place, o),
                 final},
-               o.steady);
+               Weight::kDoneToIt, o.steady);
       continue;
     }
-    if (auto end = end_of(rank, place.pod, facts, sidecar, o.job.status.epoch.has_value())) {
-      consider(*end, sidecar && sidecar->phase_since != SteadyTime{} ? sidecar->phase_since : o.steady);
-      continue;
-    }
-    if (facts.app_ended) continue;  // well
-    if (facts.deleting)
+    auto end = end_of(rank, place.pod, facts, sidecar, o.job.status.epoch.has_value());
+    if (facts.app_ended && !end) continue;  // well
+    if (facts.deleting) {                   // so its program was told to end
       consider({rank, place.pod, "PodLost",
-                std::format("pod {} of rank {} is being deleted", place.pod, rank) + where(place, o), false},
-               o.steady);
+                with_reason(std::format("pod {} of rank {} {}", place.pod, rank,
+                                        facts.vanished ? "is gone" : "is being deleted"),
+                            facts.disruption) +
+                    where(place, o),
+                false},
+               Weight::kDoneToIt, o.steady);
+    } else if (end) {
+      if (sidecar) end->since = sidecar->phase_since;
+      consider(*end, end->of_survivor ? Weight::kOfSurvivor : Weight::kOwnEnd,
+               end->since != SteadyTime{} ? end->since : o.steady);
+    }
   }
   for (const Silence::Rank& silent : judge_silence(o, limits).ranks)
-    if (silent.gone) consider({silent.rank, silent.pod, "SidecarLost", silent.text, false}, silent.since);
+    if (silent.gone)
+      consider({silent.rank, silent.pod, "SidecarLost", silent.text, false}, Weight::kDoneToIt, silent.since);
+  if (found && found->of_survivor) blame_silent_rank(o, *found);
   // How a finished program exits is no reason to compute everything again.
   if (found && !found->final && all_finalized(o)) {
     found->final = true;

@@ -23,6 +23,8 @@ struct JobLimits {
   Duration restart{};
   // How long a failed rank's container may take to end after its sidecar has reported the program's exit.
   Duration container_end = std::chrono::seconds(2);
+  // How long the loss of a rank may take to show after another has ended as those do that have lost a peer.
+  Duration cause = std::chrono::seconds(5);
 };
 
 inline constexpr Duration kLongestRestart = std::chrono::minutes(6);  // as a Job's
@@ -36,6 +38,8 @@ struct Failure {
   std::string reason;
   std::string message;
   bool final = false;
+  bool of_survivor = false;  // the program may have ended because another rank was lost
+  SteadyTime since{};        // when it was first seen, if that is known
 };
 // The program ended with code 0: its sidecar knows how it ended, the node only how bsp-init did. Null: not known.
 bool exited_well(const PodFacts* pod, const wire::RankStatus* said);

@@ -49,6 +49,10 @@ struct JobKernel {
   void fail_attempt(const Failure& failure);
   // The sidecar reports an exit before the runtime has written the container's last lines and why it was killed.
   bool container_ends(const Failure& failure) const;
+  // It may follow from the loss of another rank, of which nothing is known yet.
+  bool cause_may_show(const Failure& failure) const {
+    return failure.of_survivor && o.steady - failure.since < job_limits.cause;
+  }
   bool past_deadline() const;
   Duration restart_pause() const;
   void fail_by_deadline();

@@ -119,6 +119,8 @@ void JobKernel::migrating(const migrate::Wave& wave) {
                                 : !deleted.empty() ? std::format("RankMigration {} was deleted", deleted)
                                                    : "";
   work.moving = true;
+  const auto failure = find_failure(o, job_limits);
+  if (failure && cause_may_show(*failure)) return;  // no rank goes on any more
   migrate::View view = view_of(o, silence, cancelled);
   view.job_ends = held() || past_deadline();
   view.bytes_per_second = bandwidth_of(wave, o);
@@ -157,8 +159,11 @@ void JobKernel::migrating(const migrate::Wave& wave) {
   if (next->wave.phase == migrate::Phase::kFailed) {
     if (view.job_ends && next->wave.reason == "Cancelled") return past_deadline() ? fail_by_deadline() : suspend();
     const auto lost = next->wave.lost_rank;
-    fail_attempt({lost, lost ? status().ranks[*lost].pod : "", next->wave.reason,
-                  next->wave.message + (lost ? where(status().ranks[*lost], o) : ""), false});
+    if (lost && failure && failure->rank != lost)  // which the wave has met first
+      fail_attempt({failure->rank, failure->pod, next->wave.reason, failure->message, false});
+    else
+      fail_attempt({lost, lost ? status().ranks[*lost].pod : "", next->wave.reason,
+                    next->wave.message + (lost ? where(status().ranks[*lost], o) : ""), false});
   }
 }
 

@@ -138,9 +138,14 @@ PodFacts pod_facts(const json& pod) {
   if (const std::string ip = text_at(status, "podIP"); !ip.empty())
     facts.address = ip.find(':') == std::string::npos ? std::format("{}:{}", ip, names::kSidecarPort)
                                                       : std::format("[{}]:{}", ip, names::kSidecarPort);
-  for (const json& condition : part_at(status, "conditions"))
+  for (const json& condition : part_at(status, "conditions")) {
     if (text_at(condition, "type") == "PodScheduled" && text_at(condition, "status") == "False")
       facts.unscheduled = text_at(condition, "message");
+    if (text_at(condition, "type") == "DisruptionTarget" && text_at(condition, "status") == "True") {
+      const std::string message = text_at(condition, "message");
+      facts.disruption = text_at(condition, "reason") + (message.empty() ? "" : ", " + message);
+    }
+  }
   for (const auto& [list, name] : {std::pair{"initContainerStatuses", names::kSidecarContainer},
                                    std::pair{"containerStatuses", names::kAppContainer}}) {
     const json* container = container_status(status, list, name);

@@ -77,6 +77,7 @@ struct PodFacts {
   bool app_finalized = false;          // the program had returned from MPI_Finalize, whatever its exit code
   bool cannot_start = false;           // image missing, command refused by the engine: waiting won't help
   bool pod_ended = false;              // the node ended the pod as a whole (evicted, past its deadline, unstartable)
+  std::string disruption;              // who removes it and why, as Kubernetes says; "": nobody does, or it isn't said
   std::string reason;                  // ErrImagePull, ContainerCannotRun, Evicted, OOMKilled, …
   std::string unscheduled;             // why the scheduler has found no node; "": it has, or doesn't say
   std::string start_delay;             // why a container isn't started yet, where waiting may help; "": no such reason

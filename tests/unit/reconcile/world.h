@@ -38,14 +38,16 @@ using simulated::Process;
 struct Pod : simulated::Pod {
   nlohmann::json object;  // what the operator created, as far as pod_facts() reads it
   std::string node;
-  int app_ended_at = -1;   // tick from which the node reports the app container's end
-  int exit_code = 0;       // as a container runtime says it
-  bool helper = false;     // has a second container, which never ends
-  nlohmann::json stuck;    // {reason, message} of a container that can't be started; null: none
-  nlohmann::json again;    // the same of its sidecar, which is created again beside the program; null: it is not
-  bool lost = false;       // its node is: the object stays once it is deleted
-  nlohmann::json evicted;  // {reason, message} with which the node ended the pod; null: it did not
-  PodFacts facts;          // as of the object `facts_of`
+  int app_ended_at = -1;      // tick from which the node reports the app container's end
+  int exit_code = 0;          // as a container runtime says it
+  bool helper = false;        // has a second container, which never ends
+  nlohmann::json stuck;       // {reason, message} of a container that can't be started; null: none
+  nlohmann::json again;       // the same of its sidecar, which is created again beside the program; null: it is not
+  bool lost = false;          // its node is: the object stays once it is deleted
+  int vanished_until = 0;     // not 0: its object is gone, and its program runs on until this tick
+  nlohmann::json disruption;  // {reason, message} of the one who deletes it; null: nobody said
+  nlohmann::json evicted;     // {reason, message} with which the node ended the pod; null: it did not
+  PodFacts facts;             // as of the object `facts_of`
   std::string facts_of;
 };
 

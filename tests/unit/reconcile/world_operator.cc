@@ -37,6 +37,12 @@ json World::pod_object(const Pod& pod) const {
     status = pod.evicted;
     status["phase"] = "Failed";
   }
+  if (!pod.disruption.is_null()) {
+    json condition = pod.disruption;
+    condition["type"] = "DisruptionTarget";
+    condition["status"] = "True";
+    status["conditions"].push_back(std::move(condition));
+  }
   object["status"] = std::move(status);
   return object;
 }
