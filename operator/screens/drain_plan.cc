@@ -33,7 +33,7 @@ class Plan {
 
   std::vector<std::string> draw() {
     const auto node = std::ranges::find(objects_.nodes, leaving_, name_of);
-    const std::string state = reconcile::leaving(*node);
+    const std::string state = reconcile::leaving(*node, nlohmann::json::object());
     std::vector<std::string> lines;
     for (const crds::BspJob& job : objects_.jobs) draw_job(job, lines);
     std::string summary = std::format("node {}{}{}: ", leaving_, state.empty() ? "" : " ", state);

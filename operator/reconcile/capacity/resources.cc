@@ -1,6 +1,7 @@
 #include "operator/reconcile/capacity/resources.h"
 
 #include <algorithm>
+#include <format>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -117,6 +118,14 @@ constexpr std::string_view kLeavingTaints[] = {"karpenter.sh/disrupted",
                                                "node.cloudprovider.kubernetes.io/shutdown",
                                                "cloud.google.com/impending-node-termination",
                                                "aws-node-termination-handler/"};
+// These say that a kubelet doesn't answer, so no rank can leave it (kernel/silence.h, lost_pods.h).
+constexpr std::string_view kSilentTaints[] = {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable",
+                                              "node.kubernetes.io/out-of-service"};
+
+bool stays_despite(const json& tolerations, const json& taint) {
+  return std::any_of(tolerations.begin(), tolerations.end(),
+                     [&](const json& t) { return tolerates(t, taint) && part_at(t, "tolerationSeconds").is_null(); });
+}
 
 }  // namespace
 
@@ -182,7 +191,7 @@ std::uint32_t slots_of(Resources free, const Resources& rank) {
   return static_cast<std::uint32_t>(std::clamp<std::int64_t>(slots, 0, 1'000'000));
 }
 
-std::string leaving(const json& node) {
+std::string leaving(const json& node, const json& pod_template) {
   const json& spec = part_at(node, "spec");
   if (!text_at(part_at(node, "metadata"), "deletionTimestamp").empty()) return "is being deleted";
   if (flag_at(spec, "unschedulable", false)) return "is cordoned";
@@ -190,6 +199,9 @@ std::string leaving(const json& node) {
     const std::string key = text_at(taint, "key");
     for (const std::string_view known : kLeavingTaints)
       if (known.ends_with('/') ? key.starts_with(known) : key == known) return "has the taint " + key;
+    if (text_at(taint, "effect") == "NoExecute" && !std::ranges::contains(kSilentTaints, key) &&
+        !stays_despite(part_at(part_at(pod_template, "spec"), "tolerations"), taint))
+      return std::format("has the taint {}:NoExecute", key);
   }
   return "";
 }
@@ -212,7 +224,7 @@ json asked_of_nodes(const json& pod_template) {
 
 bool takes_pods_of(const json& node, const json& pod_template) {
   const json &spec = part_at(node, "spec"), &pod = part_at(pod_template, "spec");
-  if (!leaving(node).empty()) return false;
+  if (!leaving(node, pod_template).empty()) return false;
   if (!is_ready(node)) return false;
   const json& tolerations = part_at(pod, "tolerations");
   for (const json& taint : part_at(spec, "taints")) {

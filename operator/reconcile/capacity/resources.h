@@ -50,7 +50,8 @@ std::string set_label(const std::string& wanted, const std::string& kept, const 
 // By which a job's ranks got their places; "" while they have none.
 std::string kept_label(const crds::BspJob& job);
 // Why its pods have to leave it soon, as "is cordoned": a drain, an autoscaler or the cloud says so. "": they need not.
-std::string leaving(const nlohmann::json& node);
+// `pod_template`: of the pods; they leave a node with a NoExecute taint that it doesn't tolerate for good.
+std::string leaving(const nlohmann::json& node, const nlohmann::json& pod_template);
 // Its kubelet answers, as far as the cluster knows.
 bool is_ready(const nlohmann::json& node);
 // Of a template, all that takes_pods_of() reads.

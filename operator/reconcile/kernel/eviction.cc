@@ -101,7 +101,7 @@ std::string on_its_way(const Evicted& e, const EvictionFacts& facts, const std::
           "rank {} could not leave node {} just now (RankMigration {}: {}); it can be asked again in {:.0f} s", rank,
           e.node, m.metadata.name, m.status.message, std::ceil(left));
   }
-  if (const std::string why = leaving(facts.node); !why.empty()) {
+  if (const std::string why = leaving(facts.node, e.job.spec.pod_template); !why.empty()) {
     const crds::Condition* drain = crds::find_condition(e.job.status.conditions, "Draining");
     const bool told = drain && drain->status == crds::ConditionStatus::kTrue;
     return told ? drain->message : std::format("node {} {}, and rank {} must leave it", e.node, why, rank);

@@ -49,6 +49,29 @@ void require_platform(json& spec) {
     if (!selector.contains(label)) selector[std::string(label)] = value;
 }
 
+namespace {
+// Without it, Kubernetes would end the pods at once where their node gets such a taint. The toleration of a node that doesn't answer is the
+// one that Kubernetes would add, which a wildcard keeps it from adding.
+void have_time_to_leave(json& spec, std::uint64_t seconds) {
+  json& tolerations = child(spec, "tolerations", json::value_t::array);
+  const auto is_tolerated = [&](std::string_view key) {
+    return std::ranges::any_of(tolerations, [&](const json& t) {
+      const std::string effect = text_at(t, "effect"), of = text_at(t, "key");
+      return (of == key || of.empty()) && (effect.empty() || effect == "NoExecute");
+    });
+  };
+  constexpr int kUsualSeconds = 300;
+  json added = json::array();
+  for (const char* key : {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
+    if (!is_tolerated(key))
+      added.push_back(
+          {{"key", key}, {"operator", "Exists"}, {"effect", "NoExecute"}, {"tolerationSeconds", kUsualSeconds}});
+  if (!is_tolerated(""))
+    added.push_back({{"operator", "Exists"}, {"effect", "NoExecute"}, {"tolerationSeconds", seconds}});
+  for (json& toleration : added) tolerations.push_back(std::move(toleration));
+}
+}  // namespace
+
 void place_pod(json& spec, const crds::BspJob& job, const PodRequest& request, const PodOptions& options) {
   // The user's, else Kubernetes' default. bsp-init ends at once whatever has no use for it, such as a source after its move.
   json& grace = spec["terminationGracePeriodSeconds"];
@@ -71,6 +94,7 @@ void place_pod(json& spec, const crds::BspJob& job, const PodRequest& request, c
   if (!request.not_on.empty())
     require(spec, "matchFields",
             {{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", json::array({request.not_on})}});
+  have_time_to_leave(spec, job.spec.run_policy.drain_timeout_seconds);
   // With 0 the API server would drop the object while the kubelet is still ending the containers, and another copy of
   // the rank might be started beside one that runs. (Our own node drops it only when they are gone.)
   if (grace == 0) grace = 1;

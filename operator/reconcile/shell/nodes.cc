@@ -27,7 +27,7 @@ std::shared_ptr<const SeenNodes> read_nodes(const std::string& label, const std:
                            .allocatable = allocatable_of(node),
                            .state = node_state(&node),
                            .takes_pods = takes_pods_of(node, asked),
-                           .leaving = leaving(node)});
+                           .leaving = leaving(node, asked)});
   return seen;
 }
 

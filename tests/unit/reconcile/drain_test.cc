@@ -323,16 +323,33 @@ TEST(Leaving, RecognisesDrainsAutoscalersAndClouds) {
   const auto with_taint = [](const char* key) {
     return json{{"spec", {{"taints", {{{"key", key}, {"effect", "NoSchedule"}}}}}}};
   };
-  EXPECT_EQ(leaving(json::object()), "");
-  EXPECT_EQ(leaving({{"spec", {{"unschedulable", true}}}}), "is cordoned");
-  EXPECT_EQ(leaving({{"metadata", {{"deletionTimestamp", "2026-11-21T05:00:00Z"}}}}), "is being deleted");
+  EXPECT_EQ(leaving(json::object(), {}), "");
+  EXPECT_EQ(leaving({{"spec", {{"unschedulable", true}}}}, {}), "is cordoned");
+  EXPECT_EQ(leaving({{"metadata", {{"deletionTimestamp", "2026-11-21T05:00:00Z"}}}}, {}), "is being deleted");
   for (const char* key :
        {"karpenter.sh/disrupted", "ToBeDeletedByClusterAutoscaler", "node.cloudprovider.kubernetes.io/shutdown",
         "aws-node-termination-handler/spot-itn", "cloud.google.com/impending-node-termination"}) {
-    EXPECT_THAT(leaving(with_taint(key)), HasSubstr(key));
+    EXPECT_THAT(leaving(with_taint(key), {}), HasSubstr(key));
     EXPECT_FALSE(takes_pods_of(with_taint(key), {{"spec", {{"tolerations", {{{"operator", "Exists"}}}}}}})) << key;
   }
-  EXPECT_EQ(leaving(with_taint("dedicated")), "");
+  EXPECT_EQ(leaving(with_taint("dedicated"), {}), "");
+}
+
+TEST(Leaving, RecognisesTaintsThatEndPodsUnlessThesePodsTolerateThem) {
+  const auto with = [](const char* key, const char* effect) {
+    return json{{"spec", {{"taints", {{{"key", key}, {"effect", effect}}}}}}};
+  };
+  const auto tolerating = [](json toleration) { return json{{"spec", {{"tolerations", {std::move(toleration)}}}}}; };
+  EXPECT_EQ(leaving(with("maintenance", "NoExecute"), {}), "has the taint maintenance:NoExecute");
+  EXPECT_EQ(leaving(with("maintenance", "NoSchedule"), {}), "");
+  EXPECT_EQ(leaving(with("maintenance", "NoExecute"), tolerating({{"key", "maintenance"}, {"operator", "Exists"}})),
+            "");
+  EXPECT_EQ(leaving(with("maintenance", "NoExecute"), tolerating({{"operator", "Exists"}})), "");
+  EXPECT_EQ(leaving(with("maintenance", "NoExecute"),
+                    tolerating({{"key", "maintenance"}, {"operator", "Exists"}, {"tolerationSeconds", 60}})),
+            "has the taint maintenance:NoExecute");
+  for (const char* key : {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
+    EXPECT_EQ(leaving(with(key, "NoExecute"), {}), "") << "nothing can leave a node that doesn't answer";
 }
 
 TEST(Budget, AllowsNoEvictionEvenWithTargets) {

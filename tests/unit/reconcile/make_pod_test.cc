@@ -277,5 +277,28 @@ TEST(MakeSecret, IsOwnedByTheJobAndHoldsItsFiles) {
   EXPECT_EQ(secret.at("metadata").at("ownerReferences").at(0).at("uid"), "uid");
 }
 
+// Else the pods would end before their ranks have moved.
+TEST(MakePod, HasTimeToLeaveANodeThatIsTainted) {
+  const auto tolerations = [](json given, bool scheduled) {
+    crds::BspJob job;
+    job.metadata.name = "job";
+    job.spec.pod_template = {{"spec", {{"containers", {{{"name", "app"}, {"image", "i"}, {"command", {"c"}}}}}}}};
+    if (!given.is_null()) job.spec.pod_template["spec"]["tolerations"] = std::move(given);
+    job.spec.run_policy.drain_timeout_seconds = 90;
+    return make_pod(job, {}, {}, {.scheduled = scheduled})["spec"].value("tolerations", json());
+  };
+  const auto silent = [](const char* key) {
+    return json{{"key", key}, {"operator", "Exists"}, {"effect", "NoExecute"}, {"tolerationSeconds", 300}};
+  };
+  const json ours = {{"operator", "Exists"}, {"effect", "NoExecute"}, {"tolerationSeconds", 90}};
+  const char *not_ready = "node.kubernetes.io/not-ready", *unreachable = "node.kubernetes.io/unreachable";
+  EXPECT_EQ(tolerations({}, true), (json{silent(not_ready), silent(unreachable), ours}));
+  EXPECT_EQ(tolerations({}, false), json()) << "there are no taints on one machine";
+  const json own = {{"key", not_ready}, {"operator", "Exists"}, {"effect", "NoExecute"}, {"tolerationSeconds", 5}};
+  EXPECT_EQ(tolerations({own}, true), (json{own, silent(unreachable), ours}));
+  const json all = {{"operator", "Exists"}};
+  EXPECT_EQ(tolerations({all}, true), json{all}) << "it tolerates everything for good";
+}
+
 }  // namespace
 }  // namespace bsp::reconcile

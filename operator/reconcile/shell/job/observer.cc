@@ -10,15 +10,18 @@ namespace bsp::reconcile {
 namespace {
 
 // What is wrong with the nodes of this job's ranks, for the message about a lost rank.
-void note_nodes(const SeenNodes& nodes, const crds::BspJobStatus& status, Observed& o) {
+void note_nodes(const SeenNodes& nodes, const std::set<std::string>& gone, const crds::BspJobStatus& status,
+                Observed& o) {
   std::set<std::string> used;
   for (const crds::RankPlace& place : status.ranks)
     if (!place.node.empty()) used.insert(place.node);
   for (const std::string& name : used) {
     const SeenNode* const node = nodes.find(name);
     if (node && !node->leaving.empty()) o.leaving[name] = node->leaving;
-    if (!node)
-      o.node_troubles[name] = "is gone";
+    if (gone.contains(name))
+      o.leaving[name] = o.node_troubles[name] = "was deleted";
+    else if (!node)
+      o.node_troubles[name] = "is not known";
     else if (node->state != NodeState::kAnswers)
       o.node_troubles[name] = "is not ready";
   }
@@ -86,7 +89,7 @@ Observed JobObserver::observe(Cluster cluster, const Sidecars& sidecars) const {
   o.elsewhere = moves_elsewhere(cluster.reservations, job_ref_.key());
   o.capacity_may_come = options_.pods.scheduled;
   o.images_unreadable = !options_.image_defaults;
-  note_nodes(*cluster.nodes, cluster.job.status, o);
+  note_nodes(*cluster.nodes, cluster.gone_nodes, cluster.job.status, o);
   o.being_made = std::move(cluster.being_made);
   o.pods = std::move(cluster.pods);
   o.migrations = std::move(cluster.migrations);
@@ -110,6 +113,17 @@ std::vector<observe::NodeFacts> JobObserver::nodes_of(const Cluster& cluster) co
       cluster.reservations, mine,
       [&](const std::string& name_space, const std::string& pod) { return usage_.is_placed(name_space, pod); });
   std::vector<observe::NodeFacts> nodes;
+  // The ranks on one that was deleted run on there until they have left it.
+  std::map<std::string, observe::NodeFacts> gone;
+  for (const crds::RankPlace& place : cluster.job.status.ranks) {
+    if (!cluster.gone_nodes.contains(place.node)) continue;
+    observe::NodeFacts& facts =
+        gone.try_emplace(place.node,
+                         observe::NodeFacts{.name = place.node, .set = place.set, .slots = 0, .cordoned = true})
+            .first->second;
+    ++facts.slots;
+  }
+  for (auto& [name, facts] : gone) nodes.push_back(std::move(facts));
   for (const SeenNode& node : cluster.nodes->nodes) {
     observe::NodeFacts facts = node.facts;
     if (facts.set.empty()) continue;
@@ -129,6 +143,7 @@ std::vector<observe::NodeFacts> JobObserver::nodes_of(const Cluster& cluster) co
     }
     nodes.push_back(std::move(facts));
   }
+  if (!gone.empty()) std::ranges::sort(nodes, {}, &observe::NodeFacts::name);
   return nodes;
 }
 

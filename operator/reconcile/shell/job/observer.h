@@ -18,6 +18,7 @@ struct Cluster {
   Time now{};
   SteadyTime steady{};
   std::shared_ptr<const SeenNodes> nodes;
+  std::set<std::string> gone_nodes;  // of the job's ranks: there are no such Nodes any more
   Reservations reservations;
   std::set<std::string> being_made;  // read before `pods`, so that a pod is in one of the two
   std::map<std::string, PodFacts> pods;
