@@ -31,6 +31,7 @@ struct SetsSpec {
   std::vector<std::string> names;       // the Sets to use, in this order; empty: every Set found, by name
 };
 
+// All but heuristic, alpha and d may change while the job exists.
 struct ReschedulingSpec {
   ReschedulingMode mode = ReschedulingMode::kMigrate;
   Heuristic heuristic = Heuristic::kAuto;

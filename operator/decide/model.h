@@ -144,6 +144,7 @@ struct Params {
   bool migrates = true;  // false (mode Advise): plans are not carried out, so γ counts every call
   // Instructions are CPU time, and no benchmark says what that is worth in each Set: one rank alone doesn't show a Set's speed.
   bool timed_work = false;
+  bool operator==(const Params&) const = default;
 };
 
 // Names the first field that is out of its range.

@@ -61,6 +61,8 @@ class Window {
   // The unit of each rank's instructions became another one: what was added is so many times as much. By rank.
   void rescale(std::span<const double> ratio) { decide::rescale(metrics_, ratio); }
 
+  // From the next superstep on; what has been measured stays.
+  void use(const Params& params) { params_ = params; }
   [[nodiscard]] bool call_due() const { return metrics_.supersteps > 0 && (early_.due() || is_over()); }
   // Before the window's α supersteps were over.
   [[nodiscard]] bool called_early() const { return early_.due() && !is_over(); }

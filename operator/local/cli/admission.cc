@@ -19,8 +19,14 @@ Result<json> admit_job(const json& next, const json* current) {
   to_json(out["spec"], job.spec);
   if (!current) return out;
   json was = part_at(*current, "spec"), is = out["spec"];
-  was.erase("runPolicy");
-  is.erase("runPolicy");
+  for (json* spec : {&was, &is}) {
+    spec->erase("runPolicy");
+    // Of this, only what a job begins with stays.
+    const json rescheduling = part_at(*spec, "rescheduling");
+    spec->erase("rescheduling");
+    for (const char* field : {"heuristic", "alpha", "d"})
+      (*spec)[std::format("rescheduling.{}", field)] = part_at(rescheduling, field);
+  }
   for (const auto& [field, value] : is.items())
     if (!was.contains(field) || was[field] != value)
       return fail(

@@ -18,6 +18,11 @@ void Advisor::begin(const crds::BspJob& job) {
 Advice Advisor::advance(const Observed& o) {
   Advice advice{.status = o.job.status};
   if (!rescheduler_ || attempt_ != o.job.status.attempt || !o.job.status.epoch) return advice;
+  if (rescheduler_->follow(o.job.spec.rescheduling)) {
+    // What was decided under the former one is not carried out any more.
+    call_.reset();
+    held_.reset();
+  }
   const bool ended = crds::is_finished(o.job.status.phase);
   if (!ended && !call_) call_ = next_call(o, advice);
   if (!ended) advice.call = call_;

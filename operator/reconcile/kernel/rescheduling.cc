@@ -45,6 +45,14 @@ Rescheduler::Rescheduler(const crds::BspJob& job, std::size_t sets, bool records
   open_window();
 }
 
+bool Rescheduler::follow(const crds::ReschedulingSpec& spec) {
+  decide::Params params = observe::make_params(spec);
+  if (params == params_) return false;
+  params_ = params;
+  window_->use(params_);
+  return true;
+}
+
 void Rescheduler::open_window() {
   window_.emplace(state_, params_, ranks_, sets_);
   supersteps_.clear();

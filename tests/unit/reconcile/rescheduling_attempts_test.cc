@@ -6,6 +6,8 @@
 #include <format>
 #include <memory>
 
+#include "operator/reconcile/kernel/advisor.h"
+#include "operator/reconcile/kernel/failed_moves.h"
 #include "operator/reconcile/kernel/job.h"
 #include "tests/unit/reconcile/rescheduling_fixture.h"
 
@@ -132,6 +134,60 @@ TEST_F(Attempts, KeepTheSpeedOfASetWithoutRanks) {
 }
 
 // However often a rank moves, what is kept of it is bounded: where it began, and the last nodes.
+// A spec that is changed while the job runs.
+TEST_F(Rescheduling, FollowsItsSpecAtOnce) {
+  Advisor advisor({.calls = {}, .records = false});
+  advisor.begin(o.job);
+  const auto decide = [&](std::uint64_t superstep) {
+    for (std::uint32_t rank = 0; rank < 3; ++rank) advisor.add(report(rank, superstep));
+    return advisor.advance(o).call;
+  };
+  auto& spec = o.job.spec.rescheduling;
+  spec.mode = crds::ReschedulingMode::kAdvise;
+  std::optional<Decided> call;
+  std::uint64_t superstep = 1;
+  while (superstep <= 20 && !call) call = decide(superstep++);
+  ASSERT_TRUE(call);
+  EXPECT_EQ(call->decision.outcome, "Advised");
+  EXPECT_TRUE(call->moves.empty());
+  spec.mode = crds::ReschedulingMode::kMigrate;
+  spec.max_moves_per_wave = 1;
+  for (call.reset(); superstep <= 60 && (!call || call->moves.empty()); call = decide(superstep++))
+    if (call) advisor.stored();
+  ASSERT_TRUE(call);
+  EXPECT_EQ(call->moves.size(), 1u) << "two would gain";
+  // It was decided, but isn't stored yet.
+  spec.mode = crds::ReschedulingMode::kOff;
+  const auto after = advisor.advance(o).call;
+  EXPECT_TRUE(!after || after->moves.empty()) << "nothing moves any more";
+}
+
+// Each attempt would pause the whole job again.
+TEST(FailedMoves, HoldARankBackWhereItsCopyCouldNotBeRestored) {
+  const auto rolled_back = [](const char* reason, std::string message) {
+    Observed o;
+    o.now = Time{std::chrono::hours(1)};
+    crds::RankMigration m;
+    m.spec.rank = {3};
+    m.status.phase = crds::MigrationPhase::kRolledBack;
+    m.status.reason = reason;
+    m.status.message = std::move(message);
+    m.status.target_pod = "job-r3-g1";
+    m.status.target_set = "fast";
+    m.status.completion_time = o.now - std::chrono::minutes(1);
+    o.migrations.push_back(m);
+    return FailedMoves(o);
+  };
+  const FailedMoves failed = rolled_back("TransferFailed", "target job-r3-g1 of rank 3: criu: /lib/libm.so differs");
+  EXPECT_THAT(failed.held_from(3), ElementsAre("fast"));
+  ASSERT_TRUE(failed.of(3, "fast"));
+  EXPECT_EQ(text_of(*failed.of(3, "fast"), "fast"),
+            "its target in Set fast failed: target job-r3-g1 of rank 3: criu: /lib/libm.so differs");
+  EXPECT_THAT(rolled_back("TransferFailed", "target job-r9-g1 of rank 9: criu").held_from(3), testing::IsEmpty())
+      << "another rank's";
+  EXPECT_THAT(rolled_back("CheckpointFailed", "rank 3: criu").held_from(3), testing::IsEmpty()) << "of its source";
+}
+
 TEST(Moves, AreBoundedAndStored) {
   SchedulerState state;
   migrate::Wave wave;
