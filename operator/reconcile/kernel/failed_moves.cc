@@ -13,11 +13,17 @@ using std::chrono::seconds;
 // A drain is in a hurry, but leaves time for the other ranks' wave to begin without this one (drain.cc).
 constexpr seconds kFirstHold{30};
 
+// It was there, and has refused the rank or failed to receive or restore it.
+bool came_up(const crds::RankMigration& m) {
+  return m.status.reason == "TransferFailed" || m.status.reason == "Refused";
+}
+
 // A wave names the targets that did not come up, and the others' ranks need not wait. Of many it names the first; then
 // a cause like a quota is common to all.
 bool is_of_its_target(const crds::RankMigration& m) {
   const crds::RankMigrationStatus& s = m.status;
-  if (s.phase != MigrationPhase::kRolledBack || (s.reason != "PrepareTimeout" && s.reason != "TargetLost"))
+  if (s.phase != MigrationPhase::kRolledBack ||
+      (s.reason != "PrepareTimeout" && s.reason != "TargetLost" && !came_up(m)))
     return false;
   return s.message.contains(s.target_pod + " ") || s.message.ends_with(" more") || s.message.contains(" more; ");
 }
@@ -37,7 +43,7 @@ FailedMoves::FailedMoves(const Observed& o) : now_(o.now) {
     if (since != moved.end() && m.status.completion_time <= since->second) continue;
     InSet& failed = failed_[m.spec.rank.value][m.status.target_set];
     if (++failed.count == 1 || failed.last <= m.status.completion_time)
-      failed.last = m.status.completion_time, failed.why = m.status.message;
+      failed.last = m.status.completion_time, failed.why = m.status.message, failed.came_up = came_up(m);
   }
 }
 
@@ -75,7 +81,8 @@ std::string FailedMoves::just_failed(std::uint32_t rank) const {
 
 std::string text_of(const FailedMoves::InSet& failed, std::string_view set) {
   const std::string times = failed.count == 1 ? "" : std::format(", {} times", failed.count);
-  return std::format("its target in Set {} did not come up{}: {}", set, times, failed.why);
+  return std::format("its target in Set {} {}{}: {}", set, failed.came_up ? "failed" : "did not come up", times,
+                     failed.why);
 }
 
 }  // namespace bsp::reconcile

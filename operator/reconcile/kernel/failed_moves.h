@@ -1,5 +1,5 @@
-// Moves whose target did not come up. What keeps one from a Set may last: a quota without room for another pod, a volume
-// that can't follow, a webhook. Each attempt goes back with its whole wave, so the rank is left alone before it is tried
+// Moves whose target did not come up, or could not restore the rank. What keeps one from a Set may last: a quota without room
+// for another pod, a volume that can't follow, a webhook, a file or CPU that differs there. Each attempt goes back with its whole wave, so the rank is left alone before it is tried
 // there again, longer after each failure. Counted from RankMigrations, where a fresh operator finds them, too. Pure.
 #pragma once
 
@@ -21,7 +21,8 @@ class FailedMoves {
   struct InSet {
     std::uint32_t count = 0;  // since the rank last moved there
     Time last{};
-    std::string why;  // the last one failed
+    std::string why;       // the last one failed
+    bool came_up = false;  // its target, and then failed
   };
   // nullptr: none of the rank's moves into that Set.
   [[nodiscard]] const InSet* of(std::uint32_t rank, const std::string& set) const;
