@@ -80,6 +80,7 @@ json make_disruption_budget(const crds::BspJob& job) {
           {"metadata", metadata_of_object(job, name_of_job({job.metadata.name, job.metadata.uid}))},
           {"spec",
            {{"minAvailable", std::min<std::uint64_t>(more_than_all, INT32_MAX)},
+            {"unhealthyPodEvictionPolicy", "AlwaysAllow"},  // a pod that doesn't run holds up no drain
             {"selector", {{"matchLabels", {{std::string(names::kLabelJob), job.metadata.name}}}}}}}};
 }
 

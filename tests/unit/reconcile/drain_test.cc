@@ -356,6 +356,7 @@ TEST(Budget, AllowsNoEvictionEvenWithTargets) {
   World w({.ranks = 4});
   const json budget = make_disruption_budget(w.job);
   EXPECT_EQ(budget.at("spec").at("minAvailable"), 9);
+  EXPECT_EQ(budget.at("spec").at("unhealthyPodEvictionPolicy"), "AlwaysAllow");
   EXPECT_EQ(budget.at("spec").at("selector").at("matchLabels"), (json{{"migbsp.io/job", "job"}}));
   EXPECT_EQ(budget.at("metadata").at("ownerReferences").at(0).at("uid"), "job-uid");
 }
