@@ -32,6 +32,29 @@ bool is_truncation(int rc) {
   return error_class == MPI_ERR_TRUNCATE;
 }
 
+bool has_begun_failed(MPI_Comm comm, int rc) {
+  int error_class = 0;
+  real.Error_class(rc, &error_class);
+  switch (error_class) {
+    case MPI_ERR_BUFFER:
+    case MPI_ERR_COUNT:
+    case MPI_ERR_TYPE:
+    case MPI_ERR_TAG:
+    case MPI_ERR_COMM:
+    case MPI_ERR_RANK:
+    case MPI_ERR_ROOT:
+    case MPI_ERR_GROUP:
+    case MPI_ERR_OP:
+    case MPI_ERR_TOPOLOGY:
+    case MPI_ERR_DIMS:
+    case MPI_ERR_ARG:
+      if (Comm* c = comm_of(comm)) c->collectives.fetch_sub(1, std::memory_order_relaxed);
+      return false;
+    default:
+      return true;
+  }
+}
+
 void received_collective(MPI_Comm comm, int from, std::uint64_t bytes) {
   Comm* c = comm_of(comm);
   if (c == nullptr || c->peers == nullptr || bytes == 0) return;

@@ -69,6 +69,10 @@ inline std::uint64_t sent(MPI_Comm comm, int dest, int tag, std::int64_t count, 
 inline void begin_collective(MPI_Comm comm) {
   if (Comm* c = comm_of(comm)) count_one(c->collectives);
 }
+// Of a collective that has failed: whether this rank has begun it. It hasn't if MPI has refused its arguments, before it has sent anything:
+// then the program may call it again, rightly, and the first call is counted no more.
+bool has_begun_failed(MPI_Comm comm, int rc);
+inline bool has_begun(MPI_Comm comm, int rc) { return rc == MPI_SUCCESS || has_begun_failed(comm, rc); }
 
 void count(const Receipt& message);
 

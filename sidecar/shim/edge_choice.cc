@@ -26,6 +26,16 @@ void EdgeChoice::begin_window() {
   decided_at_ = 0;
 }
 
+std::uint16_t EdgeChoice::check_word() const {
+  std::uint64_t hash = 14695981039346656037U;  // FNV-1a
+  const auto mix = [&](std::uint64_t value) { hash = (hash ^ value) * 1099511628211U; };
+  for (const std::uint64_t calls : calls_) mix(calls);
+  mix(edge_.call);
+  mix(edge_.stride);
+  mix(decided_at_);
+  return static_cast<std::uint16_t>(hash >> 48);
+}
+
 void EdgeChoice::restart() {
   begin_window();
   until_decision_ = kFewest;

@@ -32,6 +32,9 @@ class EdgeChoice {
   // The time until now doesn't count: the ranks stood still.
   void restart();
 
+  // 16 bits of all that the next decision depends on besides the time: the same at every rank that has counted the same calls.
+  [[nodiscard]] std::uint16_t check_word() const;
+
   [[nodiscard]] const Edge& edge() const { return edge_; }
 
  private:

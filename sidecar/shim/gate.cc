@@ -392,13 +392,41 @@ void superstep_edge() {
   if (++edge_calls_seen % stride == 0) end_superstep();
 }
 
+namespace {
+
+// The sums over all ranks of a number, and of its square: the number is the same on all of them only if the square of the first is the
+// second, times the ranks.
+bool is_same_everywhere(std::int64_t sum, std::int64_t sum_of_squares) {
+  return sum * sum == state.size * sum_of_squares;
+}
+
+// The ranks have counted different calls, and would come to different edges. So no gate can close; the program goes on.
+void give_up_choosing() {
+  edge_choice.reset();
+  edge_call = EdgeCall::kNone;
+  report_edge();
+  bsp_reason_set(
+      state.ring,
+      "the ranks haven't called the same collectives, so Auto can't tell what ends a superstep: name a call in "
+      "spec.superstep");
+}
+
+}  // namespace
+
 bool choose_edge(EdgeCall call) {
   if (!edge_choice->count(static_cast<std::size_t>(call) - 1)) return false;
   const std::uint64_t now = clock_ns(CLOCK_MONOTONIC);
   // The ranks' mean: a clock may have been set, a rank been stopped.
-  std::int64_t elapsed = static_cast<std::int64_t>(now - std::exchange(choosing_from, now));
-  if (real.Allreduce(MPI_IN_PLACE, &elapsed, 1, pre.int64, pre.sum, private_world) != MPI_SUCCESS) return false;
-  if (!edge_choice->decide(1e-9 * static_cast<double>(elapsed) / state.size)) return false;
+  const std::int64_t check = edge_choice->check_word();
+  std::array sums{static_cast<std::int64_t>(now - std::exchange(choosing_from, now)), check, check * check};
+  if (real.Allreduce(MPI_IN_PLACE, sums.data(), static_cast<int>(sums.size()), pre.int64, pre.sum, private_world) !=
+      MPI_SUCCESS)
+    return false;
+  if (!is_same_everywhere(sums[1], sums[2])) {
+    give_up_choosing();
+    return true;
+  }
+  if (!edge_choice->decide(1e-9 * static_cast<double>(sums[0]) / state.size)) return false;
   edge_call = static_cast<EdgeCall>(edge_choice->edge().call + 1);
   stride = edge_choice->edge().stride;
   edge_calls_seen = 0;

@@ -22,10 +22,11 @@ enum class EdgeCall {
 extern EdgeCall edge_call;                     // kNone outside epochs; kUndecided: none has been chosen yet
 extern std::optional<EdgeChoice> edge_choice;  // with BSP_SUPERSTEP=Auto
 
-// Counts a collective of all ranks. When a decision is due and the ranks choose another edge, a superstep ends here: true.
+// Counts a collective of all ranks. When a decision is due and the ranks choose another edge, a superstep ends here, or if they find
+// that they have counted different calls, none does any more: true.
 bool choose_edge(EdgeCall call);
 
-// Counts a completed blocking collective if it included all ranks, and returns whether it may have ended a superstep. With
+// Counts a blocking collective if it included all ranks, and returns whether it may have ended a superstep. With
 // MPI_THREAD_MULTIPLE only MPI_COMM_WORLD's collectives are edges: all ranks call them in the same order, while
 // threads may use other communicators in any order.
 inline bool note_collective(EdgeCall call, MPI_Comm comm) {

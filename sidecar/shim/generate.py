@@ -361,11 +361,9 @@ def wrapper(procedure):
         before.append("note_split(fh, nullptr);")  # over, even if it fails
     if name in RECEIVED:
         after.append(received(procedure))
-    if is_collective:
-        after.append(f"if (note_collective(EdgeCall::k{name}, comm)) superstep_edge();")
-
-    if parent(procedure):
-        before.append(f"begin_collective({parent(procedure)});")
+    of_all = parent(procedure)
+    if of_all:
+        before += ["ErrorsAfter errors(ErrorsAfter::Of::kCollective);", f"begin_collective({of_all});"]
 
     lines = [f"int MPI_{name}({', '.join(p.declare() for p in procedure.params) or 'void'}) {{",
              "  Call call;"]
@@ -377,7 +375,7 @@ def wrapper(procedure):
         if sent:  # also if the receive failed
             lines.append(f"  if (consumed(rc)) {sent}")
         lines.append(f"  put({status}, own);")
-    elif after:
+    elif after or of_all:
         lines.append(f"  const int rc = {invoke};")
     else:
         lines.append(f"  return {invoke};")
@@ -385,7 +383,13 @@ def wrapper(procedure):
         lines.append("  if (rc == MPI_SUCCESS) {")
         lines += ["    " + a for a in after]
         lines.append("  }")
-    if status or after:
+    if is_collective:  # whatever MPI has returned here, the others may have come to the edge
+        lines.append(f"  if (has_begun(comm, rc) && note_collective(EdgeCall::k{name}, comm)) superstep_edge();")
+    elif of_all:
+        lines.append(f"  has_begun({of_all}, rc);")
+    if of_all:
+        lines.append(f"  return errors.raised(rc, {of_all});")
+    elif status or after:
         lines.append("  return errors.raised(rc);" if status else "  return rc;")
     lines.append("}")
     return "\n".join(lines)
