@@ -7,6 +7,7 @@
 #include "sidecar/shim/proc_files.h"
 #include "sidecar/shim/requests.h"
 #include "sidecar/shim/state.h"
+#include "sidecar/shim/surroundings.h"
 #include "sidecar/shim/tool_interface.h"
 #include "sidecar/shim/undelivered.h"
 #include "sidecar/shim/windows.h"
@@ -42,6 +43,7 @@ Blocker blocker() {
   if (has_main_thread_ended()) return lasting("a main thread that has ended (pthread_exit)");
   if (program_sessions > 0) return lasting("an MPI session of the program's own");
   if (std::string of_message = matched_blocker(); !of_message.empty()) return lasting(of_message);
+  if (std::string of_thread = thread_blocker(); !of_thread.empty()) return lasting(of_thread);
   const auto [request, passing, makes_comm] = pending_request();
   if (request != nullptr && !passing) return lasting(name_of(*request));
   if (std::string of_socket = program_socket(); !of_socket.empty()) return lasting(of_socket);

@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <optional>
 #include <sstream>
 
 #include "base/core/realtime.h"
@@ -27,6 +26,7 @@
 #include "sidecar/shim/proc_files.h"
 #include "sidecar/shim/server_loss.h"
 #include "sidecar/shim/state.h"
+#include "sidecar/shim/surroundings.h"
 #include "sidecar/shim/thread_level.h"
 #include "sidecar/shim/without_object.h"
 
@@ -36,47 +36,6 @@ namespace {
 constexpr int kFirstEpochSeconds = 600;  // where the operator sets no limit (kEnvFirstEpoch)
 
 MPI_Session session = nullptr;
-
-// MPI reads its settings whenever a session opens, but the program may have changed or cleared its environment since MPI_Init: while this
-// exists, what was set then is set.
-class EnvironmentOfStart {
- public:
-  // From now on this is what was set.
-  static void replace(const char* name, const char* value) {
-    std::erase_if(at_start_, [&](const auto& setting) { return setting.first == name; });
-    at_start_.emplace_back(name, value);
-  }
-
-  static void note() {
-    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry)
-      if (const char* equals = std::strchr(*entry, '='))
-        at_start_.emplace_back(std::string(*entry, static_cast<std::size_t>(equals - *entry)), equals + 1);
-  }
-
-  EnvironmentOfStart() {
-    for (const auto& [name, value] : at_start_) {
-      const char* now = std::getenv(name.c_str());
-      if (now != nullptr && value == now) continue;
-      changed_.emplace_back(name, now != nullptr ? std::optional<std::string>(now) : std::nullopt);
-      setenv(name.c_str(), value.c_str(), 1);
-    }
-  }
-  ~EnvironmentOfStart() {
-    for (const auto& [name, value] : changed_) {
-      if (value)
-        setenv(name.c_str(), value->c_str(), 1);
-      else
-        unsetenv(name.c_str());
-    }
-  }
-  EnvironmentOfStart(const EnvironmentOfStart&) = delete;
-  EnvironmentOfStart& operator=(const EnvironmentOfStart&) = delete;
-
- private:
-  static std::vector<std::pair<std::string, std::string>> at_start_;
-  std::vector<std::pair<std::string, std::optional<std::string>>> changed_;
-};
-std::vector<std::pair<std::string, std::string>> EnvironmentOfStart::at_start_;
 
 void set_default(const char* name, const char* value) { setenv(name, value, 0); }
 
@@ -98,8 +57,8 @@ void set_mpi_defaults() {
 // Messages to ranks of this pod go through shared memory, all others over TCP, unless the user has chosen otherwise. But nobody may have
 // single copies (smsc): they read a peer's memory by its PID, which is another process's in this container.
 void choose_transports() {
-  if (!user_chose_btl) EnvironmentOfStart::replace("OMPI_MCA_btl", state.shares_memory ? "sm,tcp,self" : "tcp,self");
-  if (state.shares_memory) EnvironmentOfStart::replace("OMPI_MCA_smsc", "^cma,knem,xpmem");
+  if (!user_chose_btl) Surroundings::replace("OMPI_MCA_btl", state.shares_memory ? "sm,tcp,self" : "tcp,self");
+  if (state.shares_memory) Surroundings::replace("OMPI_MCA_smsc", "^cma,knem,xpmem");
 }
 
 MPI_Comm comm_of_set(const char* pset, const char* name) {
@@ -230,7 +189,7 @@ void open_first_epoch(int thread_level) {
   state.multiple = thread_level == MPI_THREAD_MULTIPLE;
   if (const char* init = std::getenv(names::kEnvInitPid.data())) state.started_by_init = std::atoi(init) == getppid();
   set_mpi_defaults();
-  EnvironmentOfStart::note();
+  Surroundings::note();
   const char* limit = std::getenv(names::kEnvFirstEpoch.data());
   const int seconds = limit != nullptr ? std::atoi(limit) : kFirstEpochSeconds;
   const std::uint64_t deadline = realtime_ns() + static_cast<std::uint64_t>(seconds) * 1000000000u;
@@ -253,8 +212,7 @@ void open_epoch(const EpochDescriptor& descriptor) {
   map_ring();
   BSP_RING_STORE(state.ring->state, static_cast<std::uint32_t>(BSP_RANK_OPENING));
   BSP_RING_STORE(state.ring->epoch, descriptor.epoch);
-  const EnvironmentOfStart settings;
-  for (const auto& [key, value] : descriptor.pmix) setenv(key.c_str(), value.c_str(), 1);
+  const Surroundings surroundings(descriptor.pmix);
 
   const InMpi in_mpi;
   leftovers_before_open();

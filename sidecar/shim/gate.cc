@@ -40,6 +40,7 @@
 #include "sidecar/shim/recipes.h"
 #include "sidecar/shim/requests.h"
 #include "sidecar/shim/roomy_stack.h"
+#include "sidecar/shim/surroundings.h"
 #include "sidecar/shim/timer_descriptors.h"
 #include "sidecar/shim/undelivered.h"
 #include "sidecar/shim/windows.h"
@@ -242,6 +243,7 @@ class ContinuedUnnoticed {
 
 void stop_until_next_epoch(EpochDescriptor& next) {
   const ContinuedUnnoticed guard;
+  const Untouchable untouchable;
   do {
     clock_before_stop();
     raise(SIGSTOP);

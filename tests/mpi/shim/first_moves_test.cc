@@ -1,0 +1,60 @@
+// What the program changes after MPI_Init, and MPI's next session would fail for, or reset.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/mpi/shim/directory.h"
+#include "tests/mpi/shim/job.h"
+
+namespace bsp::test {
+namespace {
+
+class FirstMoves : public testing::TestWithParam<const char*> {};
+
+// Each epoch finds an empty directory for temporary files, as in another pod.
+TEST_P(FirstMoves, LeaveTheProgramAsItIs) {
+  ::umask(022);
+  const Directory directory;
+  const std::string what = GetParam();
+  std::vector<std::string> environment;
+  if (what != "tmpdir") environment.push_back("TMPDIR=" + directory.path().string());
+  Job job({.ranks = 2, .program = "shim_first_moves", .arguments = {"1000000", what}, .environment = environment});
+  ASSERT_TRUE(job.reach(3));
+  for (int epoch = 1; epoch < 4; ++epoch) {
+    ASSERT_EQ(job.gate(), Job::Gate::kStopped) << job.reasons() << job.stderr_of(0);
+    for (const auto& entry : std::filesystem::directory_iterator(directory.path()))
+      std::filesystem::remove_all(entry.path());
+    job.next_epoch();
+    ASSERT_TRUE(job.reach(job.completed() + 2)) << job.stderr_of(0) << job.stderr_of(1);
+  }
+  job.finish_ok();
+}
+
+INSTANTIATE_TEST_SUITE_P(Shim, FirstMoves,
+                         testing::Values("umask", "tmpdir", "processes", "death", "dumpable", "clearenv"),
+                         [](const auto& tested) { return std::string(tested.param); });
+
+// A limit that can't be raised again: no epoch could open.
+TEST(Shim, AGateIsPostponedIfNoThreadCanBeStarted) {
+  ::umask(022);
+  Job job({.ranks = 2, .program = "shim_first_moves", .arguments = {"1000000", "no processes"}, .environment = {}});
+  ASSERT_TRUE(job.reach(3));
+  ASSERT_EQ(job.gate(), Job::Gate::kPostponed) << job.stderr_of(0);
+  EXPECT_TRUE(job.reasons().contains("no thread can be started (Resource temporarily unavailable; RLIMIT_NPROC is 1)"))
+      << job.reasons();
+  job.drop_gate(1);
+  job.finish_ok();
+}
+
+// TMPDIR is of the image, perhaps, and isn't there.
+TEST(Shim, MpiFindsADirectoryOfItsOwn) {
+  Job job({.ranks = 2, .program = "shim_cxx", .arguments = {"1000000"}, .environment = {"TMPDIR=/proc/nowhere/dir"}});
+  job.go_through(3);
+  job.finish_ok();
+}
+
+}  // namespace
+}  // namespace bsp::test
