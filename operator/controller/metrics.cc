@@ -53,7 +53,7 @@ void show_jobs(Exposition& out, const std::vector<reconcile::JobMetrics>& jobs) 
   for (const auto& [phase, count] : phases) out.sample({{"phase", phase}}, count);
   auto each = [&](const char* name, const char* type, const char* help, auto value_of) {
     out.family(name, type, help);
-    for (const auto& job : jobs) out.sample({{"namespace", job.name_space}, {"job", job.name}}, value_of(job));
+    for (const auto& job : jobs) out.sample({{"job_namespace", job.name_space}, {"job_name", job.name}}, value_of(job));
   };
   using Job = reconcile::JobMetrics;
   each("bsp_job_ranks", "gauge", "Number of MPI processes.", [](const Job& j) { return static_cast<double>(j.ranks); });

@@ -125,6 +125,12 @@ class Metrics(InANamespace):
                     query = target["expr"].replace("$namespace", ".*").replace("$job", ".*")
                     with self.subTest(panel=panel["title"]):
                         self.assertTrue(server.query(query), f"{panel['title']}: {query}")
+            for name in ("bsp_job_load_balance", "bsp_job_moves", "bsp_jobs"):
+                for sample in server.query(name):
+                    with self.subTest(metric=name):
+                        self.assertEqual([label for label in sample["metric"] if label.startswith("exported_")], [])
+            self.assertIn((self.space.name, "metered"), [(s["metric"]["job_namespace"], s["metric"]["job_name"])
+                                                         for s in server.query("bsp_job_load_balance")])
             rules = [rule for group in server.get("rules")["groups"] for rule in group["rules"]]
             self.assertEqual(len(rules), 7)
             for rule in rules:

@@ -24,6 +24,11 @@ def binary():
     return str(path) if path.exists() else None
 
 
+# What a ServiceMonitor gives each sample of a target. A metric's own label of such a name becomes exported_…, and alerts and boards that
+# use it name the operator instead of a job.
+OF_TARGET = {"namespace": "bsp-system", "service": "bsp-metrics", "pod": "bsp-0", "container": "operator", "endpoint": "metrics"}
+
+
 class Prometheus:
     def __init__(self, port):
         self.port = port
@@ -43,7 +48,7 @@ def prometheus(directory, target, rules, port=19090):
     directory = pathlib.Path(directory)
     (directory / "prometheus.yml").write_text(json.dumps({
         "global": {"scrape_interval": "1s", "evaluation_interval": "1s"}, "rule_files": [str(rules)],
-        "scrape_configs": [{"job_name": "bsp", "static_configs": [{"targets": [target]}]}]}))
+        "scrape_configs": [{"job_name": "bsp", "static_configs": [{"targets": [target], "labels": OF_TARGET}]}]}))
     with open(directory / "log", "w", encoding="utf-8") as log:
         words = [binary(), f"--config.file={directory}/prometheus.yml", f"--storage.tsdb.path={directory}/data",
                  f"--web.listen-address=127.0.0.1:{port}"]

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <format>
 #include <set>
 #include <sstream>
 
@@ -31,13 +32,22 @@ TEST(Metrics, OfALeader) {
   for (const char* line :
        {"bsp_operator_info{version=\"1.2\"} 1\n", "bsp_operator_leader 1\n", "bsp_operator_api_requests_total 17\n",
         "bsp_jobs{phase=\"Running\"} 1\n", "bsp_jobs{phase=\"Pending\"} 0\n",
-        "bsp_job_superstep{namespace=\"a\",job=\"lbm\"} 12\n", "bsp_job_imbalance{namespace=\"a\",job=\"lbm\"} 0.25\n",
-        "bsp_job_gain_seconds{namespace=\"b\",job=\"lbm\"} -1.5\n",
+        "bsp_job_superstep{job_namespace=\"a\",job_name=\"lbm\"} 12\n",
+        "bsp_job_imbalance{job_namespace=\"a\",job_name=\"lbm\"} 0.25\n",
+        "bsp_job_gain_seconds{job_namespace=\"b\",job_name=\"lbm\"} -1.5\n",
         "bsp_operator_reconcile_seconds_bucket{le=\"0.001\"} 1\n",
         "bsp_operator_reconcile_seconds_bucket{le=\"0.005\"} 3\n",
         "bsp_operator_reconcile_seconds_bucket{le=\"10\"} 3\n",
         "bsp_operator_reconcile_seconds_bucket{le=\"+Inf\"} 4\n", "bsp_operator_reconcile_seconds_count 4\n"})
     EXPECT_THAT(text, HasSubstr(line));
+}
+
+// Prometheus and a ServiceMonitor set these on every sample of the operator; one of our own would be renamed exported_…, and alerts
+// name the operator instead of the job.
+TEST(Metrics, NoLabelIsOneOfPrometheussOwn) {
+  const std::string text = metrics_text(of_a_leader());
+  for (const char* label : {"job", "instance", "namespace", "service", "pod", "container", "endpoint"})
+    for (const char* before : {"{", ","}) EXPECT_THAT(text, Not(HasSubstr(std::format("{}{}=\"", before, label))));
 }
 
 TEST(Metrics, StandbyExportsNoJobMetrics) {

@@ -23,21 +23,22 @@ Metric gain_seconds(Type::kGauge, "bsp_migrations_gain_seconds",
                     "Sum of the gains of all migrations: predicted, and realised where it has been measured.",
                     {"kind"});
 Metric taken_back(Type::kCounter, "bsp_waves_taken_back_total",
-                  "Waves that are undone, as supersteps were longer after them.", {"namespace"});
+                  "Waves that are undone, as supersteps were longer after them.", {"job_namespace"});
 Metric restarts(Type::kCounter, "bsp_job_restarts_total", "Attempts of jobs that failed.", {"reason"});
 Metric finished(Type::kCounter, "bsp_jobs_finished_total", "Jobs that have ended.", {"phase", "reason"});
 Metric lost_seconds(Type::kCounter, "bsp_imbalance_lost_seconds_total",
-                    "Time for which the mean rank waited for the slowest one.", {"namespace"});
+                    "Time for which the mean rank waited for the slowest one.", {"job_namespace"});
 Metric load_balance(Type::kGauge, "bsp_job_load_balance", "Mean time of the ranks divided by that of the slowest one.",
-                    {"namespace", "job"});
-Metric pods_waiting(Type::kGauge, "bsp_job_pods_waiting", "Pods of the job that don't run yet.", {"namespace", "job"});
+                    {"job_namespace", "job_name"});
+Metric pods_waiting(Type::kGauge, "bsp_job_pods_waiting", "Pods of the job that don't run yet.",
+                    {"job_namespace", "job_name"});
 Metric ranks_held(Type::kGauge, "bsp_job_ranks_held", "Ranks that hold something that can't be moved.",
-                  {"namespace", "job"});
+                  {"job_namespace", "job_name"});
 Metric conditions(Type::kGauge, "bsp_job_condition", "1 for each condition of the job that is true.",
-                  {"namespace", "job", "type"});
+                  {"job_namespace", "job_name", "type"});
 Metric node_slowness(Type::kGauge, "bsp_job_node_slowness",
                      "Mean computation time of the ranks on a node divided by that of its Set.",
-                     {"namespace", "job", "set", "node"});
+                     {"job_namespace", "job_name", "set", "node"});
 }  // namespace metered
 
 // A family per node of a large job would be most of the page.
