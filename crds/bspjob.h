@@ -26,6 +26,9 @@ enum class CleanPodPolicy { kAll, kRunning, kNone };
 // PodGroup (operator/reconcile/kernel/gang.h).
 enum class Gang { kReserve, kPodGroup, kSchedulerPlugins, kVolcano };
 
+// With which CPU features the ranks start: those of the CPU that each starts on, or those that all of the job's Sets have.
+enum class CpuLevel { kNative, kCommon };
+
 struct SetsSpec {
   std::string label = "migbsp.io/set";  // node label whose value names the node's Set
   std::vector<std::string> names;       // the Sets to use, in this order; empty: every Set found, by name
@@ -88,6 +91,7 @@ struct BspJobSpec {
   nlohmann::json pod_template;
   SetsSpec sets;
   InitialMapping initial_mapping = InitialMapping::kContiguous;
+  CpuLevel cpu = CpuLevel::kNative;
   ReschedulingSpec rescheduling;
   SuperstepSpec superstep;
   CheckpointSpec checkpoint;
@@ -241,8 +245,11 @@ struct BspJobStatus {
   double imbalance = 0;                 // slowest / mean - 1, last superstep
   std::optional<CommittedEpoch> epoch;  // the commit point of a migration
   std::uint64_t epochs_used = 0;        // epoch numbers handed out; a number is never used twice
-  std::uint32_t wave = 0;               // number of the last wave begun
-  std::string set_label;                // nodes' label by which the ranks got their places
+  // Of this attempt's pods, by its digest where the node says it: an upgraded operator brings another one, to which a running
+  // program can't move. "": the operator's present one.
+  std::string runtime_image;
+  std::uint32_t wave = 0;  // number of the last wave begun
+  std::string set_label;   // nodes' label by which the ranks got their places
   std::vector<SetRanks> ranks_per_set;
   RankPlaces ranks;
   std::optional<Decision> last_decision;
@@ -282,6 +289,7 @@ Result<void> validate(const BspJobSpec& spec);
 
 // --- Names -----------------------------------------------------------------------------------------
 constexpr auto names_of(Of<ReschedulingMode>) { return std::to_array<std::string_view>({"Migrate", "Advise", "Off"}); }
+constexpr auto names_of(Of<CpuLevel>) { return std::to_array<std::string_view>({"Native", "Common"}); }
 constexpr auto names_of(Of<CleanPodPolicy>) { return std::to_array<std::string_view>({"All", "Running", "None"}); }
 constexpr auto names_of(Of<Gang>) {
   return std::to_array<std::string_view>({"Reserve", "PodGroup", "SchedulerPlugins", "Volcano"});

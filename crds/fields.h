@@ -80,6 +80,7 @@ constexpr void fields_of(Of<BspJobSpec>, auto&& v) {
   v("template", &BspJobSpec::pod_template, kRequired);
   v("sets", &BspJobSpec::sets);
   v("initialMapping", &BspJobSpec::initial_mapping);
+  v("cpu", &BspJobSpec::cpu);
   v("rescheduling", &BspJobSpec::rescheduling);
   v("superstep", &BspJobSpec::superstep);
   v("checkpoint", &BspJobSpec::checkpoint);
@@ -205,6 +206,7 @@ constexpr void fields_of(Of<BspJobStatus>, auto&& v) {
   v("imbalance", &BspJobStatus::imbalance);
   v("epoch", &BspJobStatus::epoch);
   v("epochsUsed", &BspJobStatus::epochs_used);
+  v("runtimeImage", &BspJobStatus::runtime_image);
   v("wave", &BspJobStatus::wave);
   v("setLabel", &BspJobStatus::set_label);
   v("ranksPerSet", &BspJobStatus::ranks_per_set);

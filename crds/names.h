@@ -108,6 +108,10 @@ inline constexpr std::string_view kEnvCarryPaths = "BSP_CARRY_PATHS";  // ':'-se
 inline constexpr std::string_view kEnvPodVolumes = "BSP_POD_VOLUMES";
 // How long the first MPI_Init waits for its epoch, which opens once all ranks' pods are ready.
 inline constexpr std::string_view kEnvFirstEpoch = "BSP_FIRST_EPOCH_SECONDS";
+// "Common": bsp-init starts the program once its sidecar says with which CPU features (spec.cpu). Else at once.
+inline constexpr std::string_view kEnvCpu = "BSP_CPU";
+// Of bsp-init and the sidecar, instead of the CPU's: names of base/core/cpu_features.h between commas. Tests only.
+inline constexpr std::string_view kEnvCpuFeatures = "BSP_CPU_FEATURES";
 // Set by bsp-init on the program: bsp-init's own child alone is seen to stop, and moves.
 inline constexpr std::string_view kEnvInitPid = "BSP_INIT_PID";
 // Set by the operator on the sidecar.

@@ -151,7 +151,7 @@ Result<void> unpack(const PackedPlaces& packed, RankPlaces& places) {
 bool CommittedEpoch::is_plain(const nlohmann::json& stored) { return part_at(stored, "members").is_array(); }
 
 PackedEpoch pack(const CommittedEpoch& epoch) {
-  PackedEpoch packed{epoch.epoch, epoch.pmix_namespace, epoch.sets, {}};
+  PackedEpoch packed{epoch.epoch, epoch.pmix_namespace, epoch.sets, {}, epoch.cpu_level};
   const auto& members = epoch.members;
   packed.members.count = static_cast<std::uint32_t>(members.size());
   packed.members.pod = group_ranks(members.size(), [&](std::size_t i) {
@@ -171,6 +171,7 @@ PackedEpoch pack(const CommittedEpoch& epoch) {
 Result<void> unpack(const PackedEpoch& packed, CommittedEpoch& epoch) {
   epoch.epoch = packed.epoch;
   epoch.pmix_namespace = packed.pmix_namespace;
+  epoch.cpu_level = packed.cpu_level;
   epoch.sets = packed.sets;
   const std::uint32_t ranks = packed.members.count;
   auto uids = unpack_uids(packed.members.pod_uid, ranks);

@@ -96,12 +96,14 @@ struct PackedEpoch {
   std::string pmix_namespace;
   std::vector<std::string> sets;
   PackedMembers members;
+  std::uint64_t cpu_level = 0;
 };
 constexpr void fields_of(Of<PackedEpoch>, auto&& v) {
   v("epoch", &PackedEpoch::epoch, kRequired);
   v("pmix_namespace", &PackedEpoch::pmix_namespace, kRequired);
   v("sets", &PackedEpoch::sets, Field{.most = wire::kMostMembers});
   v("members", &PackedEpoch::members, kRequired);
+  v("cpu_level", &PackedEpoch::cpu_level, kRare);
 }
 
 struct CommittedEpoch : wire::EpochPlan {

@@ -132,6 +132,9 @@ struct EpochPlan {
   std::string pmix_namespace;  // <job uid>-e<epoch>
   std::vector<std::string> sets;
   std::vector<Member> members;  // index = rank
+  // With spec.cpu: Common, the CPU features that the program may use (bits of base/core/cpu_features.h): one that waits for its
+  // start is started with them. 0: all that its CPU has.
+  std::uint64_t cpu_level = 0;
 
   bool operator==(const EpochPlan&) const = default;
 };
@@ -140,6 +143,7 @@ constexpr void fields_of(Of<EpochPlan>, auto&& v) {
   v("pmix_namespace", &EpochPlan::pmix_namespace, kRequired);
   v("sets", &EpochPlan::sets, Field{.most = kMostMembers});
   v("members", &EpochPlan::members, Field{.required = true, .most = kMostMembers});
+  v("cpu_level", &EpochPlan::cpu_level, kRare);
 }
 
 // --- Status of one rank's pod ----------------------------------------------------------------------
@@ -256,6 +260,12 @@ struct RankStatus {
   // container's own cpu.stat). A node or a pod that is slow for another reason doesn't count.
   double throttled = 0;
   std::optional<CpuBenchmark> cpu;  // not set: not measured, or not plausible
+  // Bits of base/core/cpu_features.h; 0: not known, as of an older sidecar. Of the pod's CPU, and those that the program's
+  // libraries have seen when they chose their code: at its start, wherever it has moved to since.
+  std::uint64_t cpu_features = 0;
+  std::uint64_t program_features = 0;
+  // The build id of the pod's /bsp/libbspmpi.so, in hex: a program moves only to where the file is the same. "": not known.
+  std::string runtime;
   TransferStatus transfer;
 
   bool operator==(const RankStatus&) const = default;
@@ -292,6 +302,9 @@ constexpr void fields_of(Of<RankStatus>, auto&& v) {
   v("instructions_measured", &RankStatus::instructions_measured);
   v("throttled", &RankStatus::throttled);
   v("cpu", &RankStatus::cpu);
+  v("cpu_features", &RankStatus::cpu_features, kRare);
+  v("program_features", &RankStatus::program_features, kRare);
+  v("runtime", &RankStatus::runtime, Field{.rare = true, .most = kMostText});
   v("transfer", &RankStatus::transfer);
 }
 

@@ -97,6 +97,9 @@ std::string describe(const Stay& stay, const Plan& plan, const Snapshot& snapsho
       return because(std::format("{} is cordoned", set));
     case Reason::kTargetFailed:
       return because(std::format("its last target in {} did not come up", set));
+    case Reason::kCpuFeaturesDiffer:
+      return because(std::format("the CPUs of {} lack {}, which its program may use", set,
+                                 snapshot.ranks[stay.rank.value].cpu_lacks));
     case Reason::kCooldown:
       return because(std::format("moved {} supersteps ago, may move again after {}", stay.value, stay.limit));
     case Reason::kNotMigratable:

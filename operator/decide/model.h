@@ -87,7 +87,9 @@ struct Rank {
   Superstep last_move{};             // after which it was last moved; 0 = never (cool-down)
   std::vector<ProcessorId> left{};   // where it was before: Auto doesn't send it back (has_left)
   std::string not_migratable{};      // what keeps it where it is ("open RMA window"); "" = nothing
-  std::vector<SetId> no_moves_to{};  // Sets that it can't go to now: its target there did not come up
+  std::vector<SetId> no_moves_to{};  // Sets that it can't go to now: its target there did not come up, or …
+  std::vector<SetId> cpu_differs{};  // … those of them whose CPUs lack features that its program may use
+  std::string cpu_lacks{};           // which: "avx512f, avx512bw"
   // Those that it hears from most, each once, at most kMostPartners; read by Auto alone (partners.h). Empty: not known.
   std::vector<Partner> partners{};
 };

@@ -49,22 +49,23 @@ struct Move {
 };
 
 enum class Reason {
-  kBestSetIsOwn,      // no other Set has a higher PM
-  kNotCandidate,      // the heuristic did not choose it; `value` against `limit` says by how much
-  kGainBelowCost,     // moving costs more than it gains: t_move ≥ t_stay, no level below pf(0), F no lower
-  kGainBelowMinimum,  // it gains, but less than min_gain
-  kNoCapacity,        // no free slot in the Set it would go to
-  kCordoned,          // the Set it would go to takes no new rank
-  kTargetFailed,      // its last target in the Set that it would go to did not come up
-  kCooldown,          // it moved less than `cooldown` supersteps ago
-  kNotMigratable,     // something keeps it where it is: Rank::not_migratable
-  kMoveLimit,         // max_moves other ranks go first
-  kTriedFirst,        // one rank tries a Set first of whose speed nothing is known (untried.h)
+  kBestSetIsOwn,       // no other Set has a higher PM
+  kNotCandidate,       // the heuristic did not choose it; `value` against `limit` says by how much
+  kGainBelowCost,      // moving costs more than it gains: t_move ≥ t_stay, no level below pf(0), F no lower
+  kGainBelowMinimum,   // it gains, but less than min_gain
+  kNoCapacity,         // no free slot in the Set it would go to
+  kCordoned,           // the Set it would go to takes no new rank
+  kTargetFailed,       // its last target in the Set that it would go to did not come up
+  kCooldown,           // it moved less than `cooldown` supersteps ago
+  kNotMigratable,      // something keeps it where it is: Rank::not_migratable
+  kMoveLimit,          // max_moves other ranks go first
+  kCpuFeaturesDiffer,  // the CPUs of the Set that it would go to lack features that its program may use
+  kTriedFirst,         // one rank tries a Set first of whose speed nothing is known (untried.h)
 };
 constexpr auto names_of(Of<Reason>) {
   return std::to_array<std::string_view>({"BestSetIsOwn", "NotCandidate", "GainBelowCost", "GainBelowMinimum",
                                           "NoCapacity", "Cordoned", "TargetFailed", "Cooldown", "NotMigratable",
-                                          "MoveLimit", "TriedFirst"});
+                                          "MoveLimit", "CPUFeaturesDiffer", "TriedFirst"});
 }
 
 struct Stay {

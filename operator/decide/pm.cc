@@ -1,5 +1,7 @@
 #include "operator/decide/pm.h"
 
+#include <algorithm>
+
 #include "operator/decide/fast/decreasing.h"
 #include "operator/decide/means.h"
 
@@ -59,7 +61,11 @@ class Ranking {
   Stay stay_in_own_set(RankId i, const HighestPM::Found& own, std::span<const SetId> lacking) const {
     const HighestPM::Found best = all_open_ && lacking.empty() ? own : among_all_->find(i, {});
     Reason reason = Reason::kBestSetIsOwn;
-    if (best.set != own.set) reason = closed_[best.set.value].value_or(Reason::kTargetFailed);
+    if (best.set != own.set) {
+      // What lasts is said before what may pass.
+      const bool by_cpu = !lacking.empty() && std::ranges::contains(c_.snapshot.ranks[i.value].cpu_differs, best.set);
+      reason = by_cpu ? Reason::kCpuFeaturesDiffer : closed_[best.set.value].value_or(Reason::kTargetFailed);
+    }
     return {.rank = i, .reason = reason, .target = best.set, .value = best.pm, .limit = own.pm};
   }
 

@@ -84,6 +84,7 @@ json pod_status(const PodRecord& pod, const json& before, Time now) {
     const bool running = c.phase == ContainerPhase::kRunning;
     json entry = {{"name", c.name}, {"image", c.image}, {"restartCount", c.restarts}, {"state", state_of(c)}};
     const bool done = c.role == ContainerRole::kInit && c.phase == ContainerPhase::kTerminated && c.exit_code == 0;
+    if (!c.image_id.empty()) entry["imageID"] = "podman://" + c.image_id;
     entry["started"] = running;
     entry["ready"] = running || done;
     if (c.role != ContainerRole::kInit) ready = ready && running;

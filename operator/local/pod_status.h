@@ -17,6 +17,7 @@ struct ContainerRecord {
   ContainerRole role = ContainerRole::kApp;
   std::string name;
   std::string image;
+  std::string image_id{};  // "": not known
   ContainerPhase phase = ContainerPhase::kWaiting;
   std::string reason;  // waiting: ContainerCreating, ErrImageNeverPull, …; terminated: Completed, Error, OOMKilled, …
   std::string message;

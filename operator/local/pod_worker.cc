@@ -304,6 +304,9 @@ bool PodWorker::adopt(Container& c, const std::string& known) {
 
 void PodWorker::watch(Container& c, int pid) {
   ContainerRecord& r = record(c);
+  // Further pods of the job are made of the same image, whatever its name stands for by then.
+  if (c.plan.role == ContainerRole::kSidecar && r.image_id.empty())
+    r.image_id = podman::image_of_container(c.plan.podman_name);
   r.phase = ContainerPhase::kRunning;
   r.reason.clear();
   r.message.clear();

@@ -108,6 +108,13 @@ Result<std::optional<ContainerState>> inspect(const std::string& name) {
                         .finished_at = text_at(*state, "FinishedAt")};
 }
 
+std::string image_of_container(const std::string& name) {
+  auto id = call({"container", "inspect", "--format", "{{.Image}}", name});
+  if (!id) return "";
+  while (id->ends_with('\n')) id->pop_back();
+  return *std::move(id);
+}
+
 Result<ImageConfig> image_config(const std::string& image) {
   BSP_TRY(const CommandResult done, [&] {
     std::vector<std::string> argv = base_command();

@@ -45,6 +45,8 @@ struct ImageConfig {
   std::vector<std::string> env;  // KEY=VALUE
 };
 // The image's defaults, used if the pod sets no command. kNotFound with the remedy if the image doesn't exist.
+// The id of the image that a container was made of; "": it is gone.
+std::string image_of_container(const std::string& name);
 Result<ImageConfig> image_config(const std::string& image);
 
 // The directories of the image's layers on this machine, uppermost first. kNotFound as above.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <format>
 
+#include "base/core/cpu_features.h"
 #include "operator/migrate/machine.h"
 
 namespace bsp::migrate {
@@ -74,6 +75,22 @@ bool Machine::give_up_if_needed() {
     if (pod->unreachable_since != SteadyTime{} && view_.now > pod->unreachable_since + limits_.unreachable)
       return trouble("TargetLost", "its sidecar does not answer");
     if (!pod->status) continue;
+    // Before any rank stops, and once more by the target's bsp-init, which doesn't depend on what sidecars say.
+    if (const PodView* source = find(move.source_pod); source && source->status) {
+      const wire::RankStatus &from = *source->status, &to = *pod->status;
+      if (const CpuFeatures lacks = CpuFeatures(to.cpu_features).lacks(CpuFeatures(from.program_features));
+          lacks.known())
+        return trouble(
+            "CPUFeaturesDiffer",
+            std::format("the CPU of node {} lacks {}, which the program's libraries have seen when they chose "
+                        "their code; with spec.cpu: Common a job starts with what the CPUs of all its Sets have",
+                        move.target_node, lacks.text()));
+      if (!from.runtime.empty() && !to.runtime.empty() && from.runtime != to.runtime)
+        return trouble("RuntimeDiffers",
+                       std::format("the program runs with libbspmpi.so {}, and the pod has {}: the runtime image has "
+                                   "changed under its name; the job moves again after a restart",
+                                   from.runtime.substr(0, 12), to.runtime.substr(0, 12)));
+    }
     if (transfers(*pod, move) && pod->status->transfer.phase == TransferPhase::kFailed)
       return trouble("TransferFailed", pod->status->transfer.error);
     const bool must_have = wave_.phase != Phase::kPreparing && wave_.phase != Phase::kPausing;

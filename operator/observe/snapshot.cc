@@ -218,6 +218,8 @@ decide::Snapshot make_snapshot(decide::Platform platform, const std::vector<Rank
                               .left = slots.left(rank, rank.last_move > 0 && rank.last_move == last_move),
                               .not_migratable = rank.blocked_reason,
                               .no_moves_to = numbers_of(rank.no_moves_to, platform.sets),
+                              .cpu_differs = numbers_of(rank.cpu_differs, platform.sets),
+                              .cpu_lacks = rank.cpu_lacks,
                               .partners = {rank.partners.begin(), rank.partners.end()}});
   }
   for (std::size_t i = 0; i < ranks.size(); ++i) snapshot.ranks[i].processor = slots.of_rank(i);

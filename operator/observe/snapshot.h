@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/core/cpu_features.h"
 #include "crds/bspjob.h"
 #include "operator/decide/model.h"
 #include "operator/observe/calibration.h"
@@ -29,6 +30,7 @@ struct NodeFacts {
   std::optional<std::int64_t> memory = {};  // bytes for this job's pods; not set: unlimited
   bool speed_told = false;                  // `speed` is what the node's annotation says, not a default
   std::string uid = {};                     // of the Node object: a node made anew has another one
+  CpuFeatures cpu_features = {};            // empty: not known, as no pod of the namespace has said it
   std::optional<double> benchmark = {};  // units/s (benchmarks.h), of this job's pods or earlier ones of its namespace
 };
 
@@ -55,6 +57,8 @@ struct RankFacts {
   std::vector<std::string> left = {};  // nodes that it is known to have moved away from
   std::string blocked_reason;
   std::vector<std::string> no_moves_to = {};       // Sets
+  std::vector<std::string> cpu_differs = {};       // those of them without a CPU for its program
+  std::string cpu_lacks = {};                      // which features these lack
   std::span<const decide::Partner> partners = {};  // the caller's
 };
 // `platform`: make_platform's. Each slot of a node becomes a processor with the node's name and the speed that one rank has there, since

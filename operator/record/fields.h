@@ -78,6 +78,8 @@ constexpr void fields_of(Of<Rank>, auto&& v) {
   v("left", &R::left, kRare);
   v("notMigratable", &R::not_migratable, kRare);
   v("noMovesTo", &R::no_moves_to, kRare);
+  v("cpuDiffers", &R::cpu_differs, kRare);
+  v("cpuLacks", &R::cpu_lacks, kRare);
   v("partners", &R::partners, kRare);
 }
 

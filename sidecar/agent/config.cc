@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <ranges>
 
+#include "base/core/build_id.h"
 #include "crds/names.h"
 #include "crds/wire.h"
 
@@ -66,6 +68,14 @@ Result<Config> Config::from_environment() {
   config.liveness = variable(names::kEnvLiveness);
   config.tls_dir = variable(names::kEnvTlsDir, names::kTlsDir);
   config.run_dir = variable(names::kEnvRunDir, names::kRunDir);
+  const auto features = CpuFeatures::of_this_machine_or(variable(names::kEnvCpuFeatures));
+  if (!features)
+    return fail(ErrorCode::kInvalid, std::format("{} must be names of CPU features between commas, not \"{}\"",
+                                                 names::kEnvCpuFeatures, variable(names::kEnvCpuFeatures)));
+  config.cpu_features = *features;
+  std::error_code missing;  // then there is no such file either
+  config.runtime =
+      build_id_of(std::filesystem::read_symlink("/proc/self/exe", missing).replace_filename("libbspmpi.so"));
   config.without_init = !variable(names::kEnvWithoutInit).empty();
   if (!variable(fencing::kEnvLimit).empty()) {
     BSP_TRY(const std::uint32_t limit, number(fencing::kEnvLimit));

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/core/cpu_features.h"
 #include "base/core/error.h"
 #include "crds/fencing.h"
 
@@ -22,6 +23,8 @@ struct Config {
   std::string liveness;  // address:port; "": no probe
   std::string tls_dir;
   std::string run_dir;
+  CpuFeatures cpu_features;   // of this machine
+  std::string runtime;        // build id of libbspmpi.so beside this program: RankStatus::runtime
   bool without_init = false;  // tests only: the program runs as this user
   std::chrono::milliseconds fence_limit = fencing::kLimit;
 

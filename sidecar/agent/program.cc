@@ -27,6 +27,8 @@ void Program::apply(const control::FromInit& message, std::uint64_t now_ns) {
                    gid = m.gid;
                    pid = m.pid;
                    state = m.state;
+                   features = m.features;
+                   awaits_start = m.mode == control::Mode::kRun && m.state == ProgramState::kWaiting;
                    if (exited()) exited_with(m.code, m.signal, m.message);
                    if (stopped() && stopped_ns == 0) stopped_ns = now_ns;
                  },
@@ -42,7 +44,10 @@ void Program::apply(const control::FromInit& message, std::uint64_t now_ns) {
                  [&](const control::DumpFailed&) {
                    if (!exited()) state = ProgramState::kStopped;
                  },
-                 [&](const control::Restored& m) { has(ProgramState::kRestored, m.pid); },
+                 [&](const control::Restored& m) {
+                   has(ProgramState::kRestored, m.pid);
+                   features = m.features;
+                 },
                  [&](const control::RestoreFailed&) { state = ProgramState::kWaiting; },
                  [&](const control::Discarded&) {
                    if (state == ProgramState::kRestored || state == ProgramState::kRestoring)

@@ -25,6 +25,8 @@ struct Program {
   std::optional<uid_t> uid;
   std::optional<gid_t> gid;
   std::int64_t pid = 0;
+  std::uint64_t features = 0;  // RankStatus::program_features
+  bool awaits_start = false;   // bsp-init holds it back until it is told with which features it starts
   int exit_code = -1;
   int exit_signal = 0;
   std::string exit_message;

@@ -98,6 +98,7 @@ void Seat::on_init_message(const control::FromInit& message) {
           log_error("cannot renew the epoch's descriptor", {{"reason", renewed.error().message}});
       kill_if_opening_without_server();
     }
+    start_if_due();
     continue_if_due();
   }
   if (std::holds_alternative<control::Stopped>(message)) send_if_ordered();
@@ -155,6 +156,16 @@ void Seat::on_init_lost() {
   program_.init_connected = false;
   transfers_.init_lost();
   refresh();
+}
+
+void Seat::start_if_due() {
+  if (!program_.awaits_start) return;
+  for (const wire::EpochPlan& plan : pod_.epochs.plans())
+    if (plan.cpu_level != 0) {
+      // On failure, the next hello repeats it.
+      if (control_->send(control::Start{.features = plan.cpu_level})) program_.awaits_start = false;
+      return;
+    }
 }
 
 // Continues the program if it is stopped and has not entered the open epoch yet. Safe to repeat: a rank that waits
@@ -238,6 +249,9 @@ wire::RankStatus Seat::current_status() const {
   s.instructions_measured = BSP_RING_LOAD(ring_->instruction_source) == BSP_INSTRUCTIONS_PERF;
   s.throttled = program_.throttle.share(realtime_ns());
   s.cpu = pod_.benchmark();
+  s.cpu_features = pod_.config.cpu_features.bits();
+  s.program_features = program_.features;
+  s.runtime = pod_.config.runtime;
   s.transfer = transfers_.status();
   return s;
 }

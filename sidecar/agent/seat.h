@@ -84,6 +84,8 @@ class Seat {
   void operator_spoke();
   void refresh();  // computes the status and answers the watchers if it has changed
 
+  // With spec.cpu: Common a rank's first plan says with which CPU features its program starts. Call after each that is prepared.
+  void start_if_due();
   [[nodiscard]] nlohmann::json saved() const;
   void adopt(const nlohmann::json& saved);
   // A previous sidecar opened the epoch, and bsp-init has not connected yet.

@@ -121,6 +121,7 @@ Result<json> Sidecar::prepare_epoch(const net::Request& request) {
   BSP_TRY(wire::EpochPlan plan, wire::epoch_plan_from_json(request.fields));
   BSP_CHECK_OK(epochs_.prepare(std::move(plan)));
   save();
+  for (const auto& seat : seats_) seat->start_if_due();
   return json::object();
 }
 

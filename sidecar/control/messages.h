@@ -23,7 +23,7 @@ namespace bsp::control {
 using bsp::to_string;
 
 enum class ProgramState {
-  kWaiting,  // --restore: no program yet
+  kWaiting,  // no program yet: --restore, or with kEnvCpu before Start
   kRunning,
   kStopped,  // stopped here, by itself (gate)
   kDumping,  // stopped, criu is dumping
@@ -53,7 +53,8 @@ struct Hello {
   int code = -1;  // this and the next two as in Exited
   int signal = 0;
   std::string message{};
-  std::string migration{};  // of the last dump or restore, pending or done
+  std::string migration{};     // of the last dump or restore, pending or done
+  std::uint64_t features = 0;  // that the program has seen (RankStatus::program_features); 0: no program, or not known
 };
 constexpr void fields_of(Of<Hello>, auto&& v) {
   v("protocol", &Hello::protocol);
@@ -66,6 +67,7 @@ constexpr void fields_of(Of<Hello>, auto&& v) {
   v("signal", &Hello::signal);
   v("message", &Hello::message);
   v("migration", &Hello::migration);
+  v("features", &Hello::features, kRare);
 }
 
 // The program was started or continued.
@@ -134,8 +136,10 @@ struct Restored {
   std::string migration{};
   std::int64_t pid = 0;
   std::uint64_t ns = 0;
+  std::uint64_t features = 0;  // as in Hello
 };
 constexpr void fields_of(Of<Restored>, auto&& v) {
+  v("features", &Restored::features, kRare);
   v("migration", &Restored::migration);
   v("pid", &Restored::pid);
   v("ns", &Restored::ns);
@@ -197,6 +201,13 @@ struct Restore {
 };
 constexpr void fields_of(Of<Restore>, auto&& v) { v("migration", &Restore::migration); }
 
+// Start the program, which waits for it (kEnvCpu), with these CPU features. Without effect on one that has been started.
+struct Start {
+  static constexpr std::string_view kVerb = "start";
+  std::uint64_t features = 0;
+};
+constexpr void fields_of(Of<Start>, auto&& v) { v("features", &Start::features); }
+
 // SIGCONT. The ONLY way to continue a stopped or restored program.
 struct Continue {
   static constexpr std::string_view kVerb = "continue";
@@ -251,7 +262,7 @@ struct Fresh {
 };
 constexpr void fields_of(Of<Fresh>, auto&& v) { v("ns", &Fresh::ns); }
 
-using ToInit = std::variant<Dump, Abandon, Restore, Continue, Discard, Kill, Vacate, Bye, Stay, Quit, Fresh>;
+using ToInit = std::variant<Dump, Abandon, Restore, Start, Continue, Discard, Kill, Vacate, Bye, Stay, Quit, Fresh>;
 
 // --- Packets ---------------------------------------------------------------------------------------
 namespace detail {
@@ -294,7 +305,7 @@ Message packet_of(const T& message) {
   Message packet{std::string(T::kVerb), {}};
   visit_fields(message, [&](const char* name, const auto& member, const Field& field) {
     std::string text = detail::text_of(member);
-    if (!field.rare || !text.empty()) packet.fields.emplace(name, std::move(text));
+    if (!field.rare || (!text.empty() && text != "0")) packet.fields.emplace(name, std::move(text));
   });
   return packet;
 }

@@ -98,6 +98,8 @@ int main(int argc, char** argv) {
   options.shares_memory = setting("OMPI_COMM_WORLD_LOCAL_SIZE", 1) > 1;
   options.pod_volumes = environment(bsp::names::kEnvPodVolumes);
   options.termination_log = environment(bsp::names::kEnvTerminationLog, "/dev/termination-log");
+  options.awaits_start = environment(bsp::names::kEnvCpu) == "Common";
+  options.cpu_features = environment(bsp::names::kEnvCpuFeatures);
   options.grace = std::chrono::seconds(setting(bsp::names::kEnvGrace, 0));
   options.fence_limit = std::chrono::milliseconds(
       setting(bsp::fencing::kEnvLimit, std::chrono::milliseconds(bsp::fencing::kLimit).count()));

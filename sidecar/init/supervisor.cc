@@ -22,6 +22,7 @@
 #include "crds/refusal.h"
 #include "sidecar/init/carry.h"
 #include "sidecar/init/cgroup.h"
+#include "sidecar/init/cpu_level.h"
 #include "sidecar/init/files.h"
 #include "sidecar/init/last_words.h"
 #include "sidecar/init/process.h"
@@ -78,7 +79,8 @@ int Supervisor::run() {
   signals_ = Fd(::signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK));
   ::signal(SIGPIPE, SIG_IGN);
   ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);  // for tests, where this is not PID 1
-  state_ = options_.restore ? State::kWaiting : State::kRunning;
+  const bool waits = options_.restore || options_.awaits_start;
+  state_ = waits ? State::kWaiting : State::kRunning;
 
   if (auto ready = prepare(); !ready) {
     exit_code_ = kExitBadSetting;
@@ -86,9 +88,7 @@ int Supervisor::run() {
   } else {
     // Delayed, so that the program's start needn't wait for what only its first move needs.
     warm_up_at_ = Steady::now() + (options_.restore ? std::chrono::seconds(0) : kWarmUpAfter);
-    if (!options_.restore) {
-      if (auto started = start_program(); !started) could_not_start(started.error());
-    }
+    if (!waits) start_or_end();
   }
   while (state_ != State::kExited && !exit_now_) step();
   return finish();
@@ -98,6 +98,11 @@ Result<void> Supervisor::prepare() {
   BSP_TRY(const std::string spec, user_spec(options_.user, options_.run_dir + "/user"));
   BSP_TRY(user_, resolve_user(spec, options_.groups));
   BSP_TRY(carry_paths_, parse_carry_paths(options_.carry_paths));
+  const auto machine = CpuFeatures::of_this_machine_or(options_.cpu_features);
+  if (!machine)
+    return fail(ErrorCode::kInvalid, std::format("{} must be names of CPU features between commas, not \"{}\"",
+                                                 names::kEnvCpuFeatures, options_.cpu_features));
+  cpu_.of_machine = *machine;
   // An emptyDir is writable for every user. The sticky bit prevents the program from renaming the sidecar's files
   // there, above all the control socket: only a file's owner, or root as the directory's, may.
   struct stat shared{};
@@ -106,6 +111,11 @@ Result<void> Supervisor::prepare() {
     (void)::chmod(options_.run_dir.c_str(), (shared.st_mode & 07777) | S_ISVTX);
   criu_paths_ = {.binary = options_.criu, .work = options_.run_dir + "/criu"};
   return {};
+}
+
+void Supervisor::start_or_end() {
+  state_ = State::kRunning;
+  if (auto started = start_program(); !started) could_not_start(started.error());
 }
 
 Result<void> Supervisor::start_program() {
@@ -132,6 +142,11 @@ Result<void> Supervisor::start_program() {
   what.argv = options_.command;
   what.argv.front() = file;
   what.env = program_environment(environ, shim, user_);
+  cpu_.seen = cpu_.of_machine;
+  if (cpu_.level) {
+    cpu_.seen = cpu_.of_machine.and_in(*cpu_.level);
+    keep_to_level(*cpu_.level, what.env);
+  }
   what.env.push_back(std::string(names::kEnvInitPid) + "=" + std::to_string(::getpid()));
   what.user = user_;
   what.descriptors = {null.get(), out_.write_end(), err_.write_end()};

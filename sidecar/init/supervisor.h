@@ -30,6 +30,7 @@
 #include <string>
 #include <vector>
 
+#include "base/core/cpu_features.h"
 #include "base/core/error.h"
 #include "base/core/fd.h"
 #include "sidecar/control/messages.h"
@@ -55,6 +56,8 @@ struct Options {
   std::string termination_log;  // BSP_TERMINATION_LOG, else /dev/termination-log
   std::chrono::milliseconds fence_limit{};  // fencing::kLimit, or BSP_FENCE_LIMIT_MS
   std::chrono::seconds grace{};             // BSP_GRACE_SECONDS; 0: unknown
+  bool awaits_start = false;                // BSP_CPU=Common
+  std::string cpu_features;                 // BSP_CPU_FEATURES
 };
 
 // By the epoch's descriptor, whether another copy of the rank may start while this pod is cut off. One that can't be read counts.
@@ -75,6 +78,7 @@ class Supervisor {
   // supervisor.cc
   Result<void> prepare();
   Result<void> start_program();
+  void start_or_end();
   void step();
   void take_signals();
   void reap();
@@ -96,6 +100,7 @@ class Supervisor {
   void report_throttling();
   void continue_program();
   void kill_program(const std::string& reason);
+  void start(CpuFeatures level);
 
   // supervisor_fence.cc
   void vouched(std::int64_t steady_ns);
@@ -140,6 +145,11 @@ class Supervisor {
 
   State state_ = State::kRunning;
   pid_t program_ = 0;
+  struct {
+    CpuFeatures of_machine;
+    std::optional<CpuFeatures> level;  // that the program may use of them; not set: all
+    CpuFeatures seen;                  // by the program's libraries, here or where it started
+  } cpu_;
   std::string migration_;  // of the last dump or restore
   std::optional<int> exit_now_;
   bool bye_ = false;
@@ -171,8 +181,11 @@ class Supervisor {
   enum class Leaving { kNo, kDiscarded, kVacated } leaving_ = Leaving::kNo;  // killed, to wait for another program
   bool left_files_ = false;  // the program wrote files in this container, and took copies along
   bool continue_after_dump_ = false;
-  pid_t restoring_pid_ = 0;
-  User restoring_user_;  // from the source
+  struct {
+    pid_t pid = 0;
+    User user;  // from the source
+    CpuFeatures seen;
+  } restoring_;
   std::vector<InheritedPipe> restore_pipes_;
 };
 
@@ -180,7 +193,7 @@ class Supervisor {
 inline constexpr std::string_view kStateFile = "bsp-init.state";
 struct MovedProgram {
   static constexpr std::string_view kVerb = "state";
-  int version = 1;
+  int version = 1;  // kMovedVersion
   pid_t pid = 0;
   uid_t uid = static_cast<uid_t>(-1);
   gid_t gid = static_cast<gid_t>(-1);
@@ -188,7 +201,15 @@ struct MovedProgram {
   std::string out{}, err{};  // the pipes that were its stdout and stderr
   std::uint64_t out_bytes = 0, err_bytes = 0;
   int carried = 0;  // 1: there is an archive of carried files
+  // A target without one of these features, or with another libbspmpi.so (its build id), can't run the process; 0 and "" are
+  // those of an older bsp-init. `ring` is BSP_RING_VERSION of the shim in the process.
+  std::uint64_t features = 0;
+  std::string runtime{};
+  std::uint32_t ring = 0;
 };
+inline constexpr int kMovedVersion = 1;  // of MovedProgram: a target takes what its own bsp-init would write
+// Why a pod with that CPU and that libbspmpi.so can't run the process.
+Result<void> check_moved(const MovedProgram& moved, CpuFeatures machine, const std::string& runtime);
 constexpr void fields_of(Of<MovedProgram>, auto&& v) {
   v("version", &MovedProgram::version);
   v("pid", &MovedProgram::pid);
@@ -200,6 +221,9 @@ constexpr void fields_of(Of<MovedProgram>, auto&& v) {
   v("stdout_bytes", &MovedProgram::out_bytes);
   v("stderr_bytes", &MovedProgram::err_bytes);
   v("carried", &MovedProgram::carried);
+  v("features", &MovedProgram::features);
+  v("runtime", &MovedProgram::runtime);
+  v("ring", &MovedProgram::ring);
 }
 
 }  // namespace bsp::init

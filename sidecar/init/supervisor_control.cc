@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "base/core/fault.h"
 #include "sidecar/init/cgroup.h"
@@ -47,7 +48,8 @@ void Supervisor::send_hello() {
                         .code = exit_code_,
                         .signal = exit_signal_,
                         .message = exit_message_,
-                        .migration = migration_});
+                        .migration = migration_,
+                        .features = cpu_.seen.bits()});
 }
 
 // Not while ranks wait for criu: it isn't urgent.
@@ -91,6 +93,7 @@ void Supervisor::handle(const control::ToInit& message) {
   std::visit(control::Handlers{
                  [this](const control::Dump& m) { begin_dump(m.migration); },
                  [this](const control::Restore& m) { begin_restore(m.migration); },
+                 [this](const control::Start& m) { start(CpuFeatures(m.features)); },
                  [this](const control::Continue&) { continue_program(); },
                  [this](const control::Abandon& m) {
                    if (m.migration == migration_) abandon();
@@ -112,6 +115,15 @@ void Supervisor::handle(const control::ToInit& message) {
                  [this](const control::Quit& m) { exit_now_ = m.code; },
              },
              message);
+}
+
+void Supervisor::start(CpuFeatures level) {
+  // A program that has left for another pod is not started again here (vacate()).
+  if (options_.restore || state_ != State::kWaiting || !std::exchange(options_.awaits_start, false)) return;
+  cpu_.level = level;
+  start_or_end();
+  // Of a program that could not be started, finish() reports the end.
+  if (state_ == State::kRunning) send_hello();
 }
 
 // THE place that continues a stopped or restored program. The only other SIGCONT, release(), undoes hold().

@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <format>
 #include <utility>
 
+#include "base/core/build_id.h"
 #include "base/core/fault.h"
 #include "base/core/read_file.h"
 #include "sidecar/init/carry.h"
@@ -17,6 +19,7 @@
 #include "sidecar/init/inspect.h"
 #include "sidecar/init/supervisor.h"
 #include "sidecar/init/user.h"
+#include "sidecar/ring/ring.h"
 
 namespace bsp::init {
 namespace {
@@ -149,7 +152,8 @@ void Supervisor::on_found() {
 }
 
 Result<void> Supervisor::start_dump_criu(bool carries) {
-  const MovedProgram moved{.pid = program_,
+  const MovedProgram moved{.version = kMovedVersion,
+                           .pid = program_,
                            .uid = user_.uid,
                            .gid = user_.gid,
                            .groups = groups_text(user_.groups),
@@ -157,7 +161,10 @@ Result<void> Supervisor::start_dump_criu(bool carries) {
                            .err = err_.pipe_name(),
                            .out_bytes = out_.bytes(),
                            .err_bytes = err_.bytes(),
-                           .carried = carries ? 1 : 0};
+                           .carried = carries ? 1 : 0,
+                           .features = cpu_.seen.bits(),
+                           .runtime = build_id_of(options_.runtime_dir + "/libbspmpi.so"),
+                           .ring = BSP_RING_VERSION};
   BSP_CHECK_OK(capture_->send_file(kStateFile, control::encode(control::packet_of(moved))));
   const std::string images = options_.run_dir + "/images";
   BSP_TRY(criu_, start_criu(criu_paths_, "dump", dump_arguments(criu_paths_, program_, images), user_, {}));
@@ -200,13 +207,35 @@ void Supervisor::abandon() {
 
 // --- Target -----------------------------------------------------------------------------------------
 
+Result<void> check_moved(const MovedProgram& moved, CpuFeatures machine, const std::string& runtime) {
+  if (moved.version != kMovedVersion || (moved.ring != 0 && moved.ring != BSP_RING_VERSION))
+    return fail(
+        ErrorCode::kRefused,
+        std::format("RuntimeDiffers: the checkpoint has version {}, and its shim version {} of the ring, while this "
+                    "pod's runtime has {} and {}; all pods of a job need the same runtime image",
+                    moved.version, moved.ring, kMovedVersion, BSP_RING_VERSION));
+  if (!moved.runtime.empty() && !runtime.empty() && moved.runtime != runtime)
+    return fail(
+        ErrorCode::kRefused,
+        std::format("RuntimeDiffers: the program runs with libbspmpi.so {}, and this pod has {}; all pods of a job "
+                    "need the same runtime image",
+                    moved.runtime.substr(0, 12), runtime.substr(0, 12)));
+  if (const CpuFeatures lacks = machine.lacks(CpuFeatures(moved.features)); lacks.known())
+    return fail(
+        ErrorCode::kRefused,
+        std::format("CPUFeaturesDiffer: this node's CPU lacks {}, which the program's libraries have seen and may "
+                    "use; spec.cpu: Common keeps them to what the CPUs of all Sets have",
+                    lacks.text()));
+  return {};
+}
+
 void Supervisor::begin_restore(const std::string& migration) {
   if (state_ == State::kRestored && migration == migration_) {
-    report(control::Restored{.migration = migration_, .pid = program_});
+    report(control::Restored{.migration = migration_, .pid = program_, .features = cpu_.seen.bits()});
     return;
   }
   if (state_ == State::kRestoring && migration == migration_) return;
-  if (state_ != State::kWaiting) {
+  if (state_ != State::kWaiting || (!options_.restore && options_.awaits_start)) {
     report(control::RestoreFailed{
         .migration = migration, .message = "this pod already has a program (" + std::string(to_string(state_)) + ")"});
     return;
@@ -223,23 +252,25 @@ Result<void> Supervisor::try_restore() {
   BSP_TRY(const std::string text, read_file(images + "/" + std::string(kStateFile)));
   BSP_TRY(const control::Message packet, control::decode(text));
   const auto moved = control::from_packet<MovedProgram>(packet);
+  BSP_CHECK_OK(check_moved(moved, cpu_.of_machine, build_id_of(options_.runtime_dir + "/libbspmpi.so")));
   if (moved.uid != user_.uid || moved.gid != user_.gid) {
     return fail(ErrorCode::kRefused, "the program ran as " + std::to_string(moved.uid) + ":" +
                                          std::to_string(moved.gid) + ", but this pod is for " +
                                          std::to_string(user_.uid) + ":" + std::to_string(user_.gid));
   }
   // criu, without CAP_SETGID, can restore only the groups that it has itself.
-  restoring_user_ = user_;
-  restoring_user_.groups = parse_groups(moved.groups);
-  if (!std::ranges::includes(user_.groups, restoring_user_.groups)) {
+  restoring_.user = user_;
+  restoring_.user.groups = parse_groups(moved.groups);
+  if (!std::ranges::includes(user_.groups, restoring_.user.groups)) {
     return fail(ErrorCode::kRefused, "the program has the supplementary groups " + moved.groups +
                                          ", this pod has only " + groups_text(user_.groups));
   }
-  restoring_pid_ = moved.pid;
-  if (restoring_pid_ <= 1) return fail(ErrorCode::kInvalid, "the checkpoint specifies no process");
-  const auto taken = process_stat(restoring_pid_);
+  restoring_.pid = moved.pid;
+  restoring_.seen = CpuFeatures(moved.features);
+  if (restoring_.pid <= 1) return fail(ErrorCode::kInvalid, "the checkpoint specifies no process");
+  const auto taken = process_stat(restoring_.pid);
   if (taken)
-    return fail(ErrorCode::kConflict, "PID " + std::to_string(restoring_pid_) + " is already in use in this container",
+    return fail(ErrorCode::kConflict, "PID " + std::to_string(restoring_.pid) + " is already in use in this container",
                 true);
   if (taken.error().code != ErrorCode::kNotFound) return std::unexpected(taken.error());
   BSP_CHECK_OK(out_.open(user_));
@@ -252,7 +283,7 @@ Result<void> Supervisor::try_restore() {
   std::erase_if(restore_pipes_, [](const InheritedPipe& pipe) { return pipe.was.empty(); });
   if (moved.carried == 0) return start_restore_criu();
   const std::string archive = images + "/" + std::string(kCarryFile);
-  BSP_TRY(worker_, start_worker(restoring_user_, worker_log(), [this, &archive] {
+  BSP_TRY(worker_, start_worker(restoring_.user, worker_log(), [this, &archive] {
             const Age age = age_of("/", changes_.since_ns());
             return read_carry(archive, age, options_.shares_memory ? "/dev/shm" : "");
           }));
@@ -262,7 +293,7 @@ Result<void> Supervisor::try_restore() {
 Result<void> Supervisor::start_restore_criu() {
   const std::string images = options_.run_dir + "/images/" + migration_;
   BSP_TRY(criu_, start_criu(criu_paths_, "restore", restore_arguments(criu_paths_, images, restore_pipes_),
-                            restoring_user_, {out_.write_end(), err_.write_end()}));
+                            restoring_.user, {out_.write_end(), err_.write_end()}));
   fault_point("init.restoring", criu_);
   return {};
 }
@@ -285,22 +316,24 @@ void Supervisor::on_restore_criu(int status) {
   // criu leaves a SIGSTOP pending: the process stops before its first own instruction, but perhaps after criu has
   // exited.
   const auto deadline = Steady::now() + kStopLimit;
-  auto stat = process_stat(restoring_pid_);
+  auto stat = process_stat(restoring_.pid);
   while (stat && stat->state != 'T' && stat->state != 'Z' && Steady::now() < deadline) {
     ::usleep(200);
-    stat = process_stat(restoring_pid_);
+    stat = process_stat(restoring_.pid);
   }
   if (!stat || stat->parent != ::getpid() || stat->state != 'T') {
     fail_restore(!stat || stat->state == 'Z' ? "the restored process exited immediately"
                                              : "the restored process is not stopped");
     return;
   }
-  program_ = restoring_pid_;
+  program_ = restoring_.pid;
+  cpu_.seen = restoring_.seen;
   out_.close_write_end();
   err_.close_write_end();
   state_ = State::kRestored;
   fault_point("init.restored", program_);
-  report(control::Restored{.migration = migration_, .pid = program_, .ns = nanoseconds_since(action_start_)});
+  report(control::Restored{
+      .migration = migration_, .pid = program_, .ns = nanoseconds_since(action_start_), .features = cpu_.seen.bits()});
   // After the answer, so that it doesn't prolong the pause. Threads that the program starts from now on must not get
   // numbers that criu will need in the next pod.
   advance_pid_cursor(kFirstProgramPid);

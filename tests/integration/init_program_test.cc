@@ -9,6 +9,7 @@
 #include <fstream>
 #include <thread>
 
+#include "base/core/cpu_features.h"
 #include "base/core/read_file.h"
 #include "crds/names.h"
 #include "sidecar/init/files.h"
@@ -90,6 +91,29 @@ TEST_F(InitProgram, HasNoPrivilegesAndACleanEnvironment) {
   EXPECT_THAT(log, HasSubstr("init 1 is 1\n"));
   EXPECT_THAT(log, HasSubstr("home /home/user\n"));
   EXPECT_THAT(pod.errors_with("stub shim"), HasSubstr("stub shim loaded by LD_PRELOAD=/bsp/libbspmpi.so\n"));
+}
+
+// spec.cpu: Common.
+TEST_F(InitProgram, WaitsForItsCpuFeaturesAndSeesThemInItsLibrariesVariables) {
+  Pod pod({.command = {"/bin/sh", "-c", "echo mask $GLIBC_TUNABLES; echo blas $OPENBLAS_CORETYPE; kill -STOP $$"},
+           .env = {{std::string(names::kEnvCpu), "Common"},
+                   {std::string(names::kEnvCpuFeatures), "pni,avx,fma,avx2,avx512f"}}});
+  const auto first = pod.expect(control::Hello::kVerb);
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->text("state"), "waiting");
+  EXPECT_EQ(pod.logs(), "");
+  const CpuFeatures level = *CpuFeatures::from_names("pni,avx,fma,avx2,bmi2");
+  pod.send(control::Start::kVerb, {{"features", std::to_string(level.bits())}});
+  const auto running = pod.expect(control::Hello::kVerb);
+  ASSERT_TRUE(running);
+  EXPECT_EQ(running->text("state"), "running");
+  EXPECT_EQ(running->text("features"), std::to_string(CpuFeatures::from_names("pni,avx,fma,avx2")->bits()))
+      << "of the level, those that the CPU has";
+  ASSERT_TRUE(pod.expect(control::Stopped::kVerb));
+  const std::string log = pod.logs_with("blas ");
+  EXPECT_THAT(log, HasSubstr("mask glibc.cpu.hwcaps=-SSSE3,"));
+  EXPECT_THAT(log, HasSubstr(",-AVX512F,"));
+  EXPECT_THAT(log, HasSubstr("blas Haswell\n"));
 }
 
 TEST_F(InitProgram, ExitStatusIsThePrograms) {

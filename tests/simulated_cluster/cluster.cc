@@ -176,6 +176,7 @@ void Cluster::end_dump(Pod& source) {
     return begin_transfer(source, program_.pace.stream);
   }
   t.phase = TransferPhase::kSent;
+  target->status.program_features = source.status.program_features;
   t.bytes = target->status.transfer.bytes = 50'000'000;
   auto& received = target->status.transfer;
   received.transfer_ns = 100'000'000;

@@ -35,7 +35,7 @@ EDGES = {
     "operator/cli": ["base/core", "crds"],
     "operator/screens": ["base/core", "base/json", "crds", "operator/cli", "operator/reconcile/capacity", "operator/record"],
     "operator/kubectl": ["base/core", "base/json", "crds", "operator/cli", "operator/local/command", "operator/screens"],
-    "operator/observe": ["crds", "operator/decide"],
+    "operator/observe": ["base/core", "crds", "operator/decide"],
     # The kernels are pure; only the shell and the capacity's stores do I/O.
     "operator/reconcile/capacity": ["base/core", "base/json", "crds"],
     "operator/reconcile/capacity/stores": ["base/core", "base/json", "crds", "operator/exchange/link", "operator/kinds",

@@ -5,6 +5,7 @@
 #include "base/core/significant.h"
 #include "operator/reconcile/kernel/failed_moves.h"
 #include "operator/reconcile/kernel/move_memory.h"
+#include "operator/reconcile/kernel/status.h"
 #include "operator/reconcile/kernel/waves.h"
 
 namespace bsp::reconcile {
@@ -20,6 +21,8 @@ struct Candidate {
   bool named = false;                      // the request names a node
   const observe::NodeFacts* node = nullptr;
   const observe::NodeFacts* short_of_memory = nullptr;  // a node with a slot, but not the memory
+  const observe::NodeFacts* other_cpu = nullptr;        // a node whose CPU lacks something for the rank's program …
+  bool has_cpu = false;                                 // … while another's doesn't
   std::string held = {};                                // why none, or a Set with a node, isn't tried now; "": each is
 
   [[nodiscard]] std::string where() const {
@@ -32,7 +35,13 @@ struct Candidate {
 class WaveBuilder {
  public:
   WaveBuilder(const Observed& o, const crds::BspJobStatus& status)
-      : o_(o), status_(status), sets_(status.epoch->sets), capacity_(o), failed_(o), taken_(status.ranks.size()) {
+      : o_(o),
+        status_(status),
+        sets_(status.epoch->sets),
+        capacity_(o),
+        failed_(o),
+        cpu_(cpu_facts(o)),
+        taken_(status.ranks.size()) {
     for (const auto& node : o.nodes) {
       held_[node.name] = node.taken;
       memory_[node.name] = capacity_.free_memory(node);
@@ -64,6 +73,11 @@ class WaveBuilder {
                                  : node.name != request.node)
         continue;
       c.named = true;
+      if (cpu_.lacks(node.name, request.rank).known()) {
+        c.other_cpu = &node;
+        continue;
+      }
+      c.has_cpu = true;
       if (node.cordoned || held_.at(node.name) >= node.slots) continue;
       const FailedMoves::InSet* failed = request.away ? failed_.of(request.rank, node.set) : nullptr;
       if ((failed && failed->count >= kFailuresInOneSet) != again) continue;
@@ -97,6 +111,14 @@ class WaveBuilder {
     if (c.request.away) return "";
     const bool there = c.request.node.empty() ? c.place->set == c.request.set : c.place->node == c.request.node;
     return there ? std::format("rank {} is in {} already", c.request.rank, c.where()) : "";
+  }
+  [[nodiscard]] std::string cpu_features_differ(const Candidate& c) const {
+    if (c.node || c.has_cpu || !c.other_cpu) return "";
+    return std::format(
+        "the CPU of node {} lacks {}, which the libraries of rank {} have seen when they chose their code; with "
+        "spec.cpu: "
+        "Common a job starts with what the CPUs of all its Sets have",
+        c.other_cpu->name, cpu_.lacks(c.other_cpu->name, c.request.rank).text(), c.request.rank);
   }
   [[nodiscard]] std::string no_capacity(const Candidate& c) const {
     if (c.node) return "";
@@ -160,6 +182,7 @@ class WaveBuilder {
   const std::vector<std::string>& sets_;
   const MoveCapacity capacity_;
   const FailedMoves failed_;
+  const observe::CpuFacts cpu_;
   std::map<std::string, std::uint32_t> held_;   // pods on each node, whoever's
   std::map<std::string, std::int64_t> memory_;  // that is left for targets
   std::vector<bool> taken_;                     // by rank
@@ -175,9 +198,13 @@ struct Constraint {
 };
 constexpr const char* kNoCapacity = "NoCapacity";
 constexpr Constraint kConstraints[] = {
-    {"NoSuchRank", &WaveBuilder::no_such_rank},        {"Superseded", &WaveBuilder::superseded},
-    {"NoSuchTarget", &WaveBuilder::no_such_target},    {"AlreadyThere", &WaveBuilder::already_there},
-    {kNoCapacity, &WaveBuilder::no_capacity},          {"NoSuchTarget", &WaveBuilder::set_left_out},
+    {"NoSuchRank", &WaveBuilder::no_such_rank},
+    {"Superseded", &WaveBuilder::superseded},
+    {"NoSuchTarget", &WaveBuilder::no_such_target},
+    {"AlreadyThere", &WaveBuilder::already_there},
+    {kCpuFeaturesDiffer, &WaveBuilder::cpu_features_differ},
+    {kNoCapacity, &WaveBuilder::no_capacity},
+    {"NoSuchTarget", &WaveBuilder::set_left_out},
     {"MoveLimit", &WaveBuilder::too_many_moves, true},
 };
 

@@ -1,6 +1,7 @@
 #include "operator/reconcile/kernel/failed_moves.h"
 
 #include <algorithm>
+#include <array>
 #include <format>
 
 namespace bsp::reconcile {
@@ -22,8 +23,8 @@ bool came_up(const crds::RankMigration& m) {
 // a cause like a quota is common to all.
 bool is_of_its_target(const crds::RankMigration& m) {
   const crds::RankMigrationStatus& s = m.status;
-  if (s.phase != MigrationPhase::kRolledBack ||
-      (s.reason != "PrepareTimeout" && s.reason != "TargetLost" && !came_up(m)))
+  constexpr std::array kReasons{"PrepareTimeout", "TargetLost", "CPUFeaturesDiffer", "RuntimeDiffers"};
+  if (s.phase != MigrationPhase::kRolledBack || (!std::ranges::contains(kReasons, s.reason) && !came_up(m)))
     return false;
   return s.message.contains(s.target_pod + " ") || s.message.ends_with(" more") || s.message.contains(" more; ");
 }

@@ -283,6 +283,7 @@ void JobKernel::warn() {
   if (warn_of_throttling(o, status())) raised(kCpuThrottled);
   if (warn_of_no_supersteps(o, status())) raised(kNoSupersteps);
   if (warn_of_mixed_units(o, status())) raised(kMixedUnits);
+  if (warn_of_cpu_features(o, status())) raised(kCpuFeaturesDiffer);
   if (warn_of_move_memory(o, status())) raised(kMovesLackMemory);
   if (warn_of_seccomp(o, status())) raised(kSeccompReplaced);
   if (warn_of_overrides(o, status())) raised(kTemplateOverridden);

@@ -99,6 +99,7 @@ struct JobKernel {
   bool create_pod(const crds::RankPlace& place, NotReady& not_ready);
   void check_pod(const crds::RankPlace& place, const PodFacts& pod, NotReady& not_ready) const;
   void wait_for(const NotReady& not_ready);
+  void set_cpu_level(wire::EpochPlan& plan);
   bool open_epoch();
   void begin_moves();
   void note_waiting(const Refusal& why);

@@ -66,6 +66,7 @@ void JobKernel::pending() {
     turn_condition(o, status(), kWaitingForSlots, false, "SlotsReserved", "the slots of all ranks are reserved");
   if (status().start_time == Time{}) status().start_time = o.now;
   status().epoch.reset();
+  status().runtime_image.clear();  // an attempt begins with the operator's present one
   status().wave_state = nullptr;
   status().rescheduler = for_next_attempt(status().rescheduler);
   status().superstep = {};
@@ -237,11 +238,36 @@ void JobKernel::starting() {
   if (!status().epoch) {
     plan.epoch = status().epochs_used++;
     plan.pmix_namespace = std::format("{}-e{}", o.job.metadata.uid, plan.epoch);
+    set_cpu_level(plan);
     status().epoch = std::move(plan);
+    status().runtime_image = runtime_image_of(o);
     stores = true;
     return;
   }
   if (open_epoch()) enter(JobPhase::kRunning, "Running", "every rank runs");
+}
+
+// Programs wait for it, since nothing is known of the ranks' CPUs before their sidecars run there.
+void JobKernel::set_cpu_level(wire::EpochPlan& plan) {
+  if (o.job.spec.cpu != crds::CpuLevel::kCommon) return;
+  const observe::CpuFacts::Common common = cpu_facts(o).common(plan.sets);
+  if (!common.features.known())
+    return notices.events.push_back(
+        {"Warning", "CPULevelUnknown",
+         "spec.cpu: Common has no effect, as no sidecar says which features its CPU has: its "
+         "runtime image is older than the operator"});
+  plan.cpu_level = common.features.bits();
+  std::string text =
+      std::format("the ranks start with what the CPUs of the job's Sets have in common: {}", common.features.level());
+  if (!common.unknown_sets.empty()) {
+    FirstFew sets;
+    for (const std::string& set : common.unknown_sets) sets.add(set);
+    text += std::format(
+        "; nothing is known of the CPUs in {}, where no pod of this namespace has run, so they are not counted: "
+        "spec.initialMapping: RoundRobin starts a rank in each Set",
+        sets.text());
+  }
+  notices.events.push_back({common.unknown_sets.empty() ? "Normal" : "Warning", "CPULevel", text});
 }
 
 // Somebody may delete it while pods wait in it.
@@ -277,7 +303,8 @@ bool JobKernel::create_pod(const crds::RankPlace& place, NotReady& not_ready) {
                                 .node = place.node,
                                 .target = false,
                                 .migration = "",
-                                .pod_group = group_of_start()});
+                                .pod_group = group_of_start(),
+                                .runtime_image = runtime_image_of(o)});
   const auto why = o.not_created.find(place.pod);
   if (why == o.not_created.end()) {
     not_ready.add(place, "does not exist");

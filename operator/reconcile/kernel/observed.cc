@@ -129,6 +129,10 @@ PodFacts pod_facts(const json& pod) {
                    .value_or(kUsualGraceSeconds));
   facts.set = text_at(labels, names::kLabelSet);
   facts.pod_group = joined_group(pod);
+  if (const json* sidecar = container_status(part_at(pod, "spec"), "initContainers", names::kSidecarContainer)) {
+    const json* started = container_status(status, "initContainerStatuses", names::kSidecarContainer);
+    facts.runtime_image = image_by_digest(text_at(*sidecar, "image"), started ? text_at(*started, "imageID") : "");
+  }
   facts.move_to = text_at(part_at(metadata, "annotations"), names::kAnnotationMoveTo);
   const PodRequest request = request_of(pod);
   facts.rank = request.rank;
@@ -186,6 +190,14 @@ PodFacts pod_facts(const json& pod) {
   return facts;
 }
 
+std::string runtime_image_of(const Observed& o) {
+  if (const std::string& stored = o.job.status.runtime_image; !stored.empty()) return stored;
+  for (const crds::RankPlace& place : o.job.status.ranks)
+    if (const auto pod = o.pods.find(place.pod); pod != o.pods.end() && !pod->second.runtime_image.empty())
+      return pod->second.runtime_image;
+  return "";
+}
+
 observe::NodeFacts node_facts(const json& node, const std::string& set_label) {
   observe::NodeFacts facts;
   const json& metadata = part_at(node, "metadata");
@@ -199,6 +211,19 @@ observe::NodeFacts node_facts(const json& node, const std::string& set_label) {
   }
   facts.cordoned = flag_at(part_at(node, "spec"), "unschedulable", false);
   return facts;
+}
+
+observe::CpuFacts cpu_facts(const Observed& o) {
+  std::vector<observe::RankCpu> ranks;
+  for (const crds::RankPlace& place : o.job.status.ranks) {
+    observe::RankCpu& rank =
+        ranks.emplace_back(observe::RankCpu{.set = place.set, .node = place.node, .cpu = {}, .seen = {}});
+    const auto s = o.sidecars.find(place.pod);
+    if (s == o.sidecars.end() || !s->second.status) continue;
+    rank.cpu = CpuFeatures(s->second.status->cpu_features);
+    rank.seen = CpuFeatures(s->second.status->program_features);
+  }
+  return {o.nodes, std::move(ranks)};
 }
 
 std::vector<observe::NodeFacts> nodes_without_jobs(const Observed& o) {

@@ -14,6 +14,7 @@
 #include "crds/bspjob.h"
 #include "crds/rankmigration.h"
 #include "operator/migrate/step.h"
+#include "operator/observe/cpu_facts.h"
 #include "operator/observe/snapshot.h"
 #include "operator/reconcile/capacity/reservations.h"
 #include "operator/reconcile/kernel/gang.h"
@@ -82,12 +83,16 @@ struct PodFacts {
   std::string unscheduled;             // why the scheduler has found no node; "": it has, or doesn't say
   std::string start_delay;             // why a container isn't started yet, where waiting may help; "": no such reason
   bool delayed_by_image = false;       // which that container waits for
+  std::string runtime_image;           // of its sidecar, by digest once its node says it (image_by_digest in pods.h)
   std::string pod_group;               // that it names and its rank's next pods join (gang.h)
   std::string move_to;                 // where a person wants its rank to go (kAnnotationMoveTo)
   bool sidecar_out_of_memory = false;  // it was killed for that, now or the last time it ended
   bool operator==(const PodFacts&) const = default;
 };
 PodFacts pod_facts(const nlohmann::json& pod);
+struct Observed;
+// Of this attempt's pods, for its further ones: as stored, else as its first pods say. "": there is none yet.
+std::string runtime_image_of(const Observed& o);
 observe::NodeFacts node_facts(const nlohmann::json& node, const std::string& set_label);
 
 // A move that a person or the cost model asks for.
@@ -161,6 +166,9 @@ struct Observed {
   Duration blank_for{};                             // … it has seen pods of the job, but no status
   std::map<migrate::Phase, SteadyTime> wave_since;  // … and since when the wave in each of its phases
 };
+
+// Of the nodes and the ranks. `o` must outlive it.
+observe::CpuFacts cpu_facts(const Observed& o);
 
 // As if there were no other BSPJob.
 std::vector<observe::NodeFacts> nodes_without_jobs(const Observed& o);

@@ -125,6 +125,7 @@ void adapt_app(json& app, const std::string& user, const crds::BspJob& job, cons
   put_env(app, "OMPI_COMM_WORLD_LOCAL_SIZE", "1");
   put_env(app, "OMPI_COMM_WORLD_NODE_RANK", "0");
   if (!job.spec.carry_paths.empty()) put_env(app, names::kEnvCarryPaths, joined(job.spec.carry_paths, ':'));
+  if (job.spec.cpu == crds::CpuLevel::kCommon) put_env(app, names::kEnvCpu, "Common");
   if (const auto own = mounts_of_the_pods_own(app, part_at(job.spec.pod_template, "spec")); !own.empty())
     put_env(app, names::kEnvPodVolumes, joined(own, ':'));
   if (const std::string path = text_at(app, "terminationMessagePath"); !path.empty())
@@ -262,6 +263,28 @@ PodRequest request_of(const json& pod) {
           .target = text_at(labels, names::kLabelRole.data()) == "target"};
 }
 
+std::string image_by_digest(const std::string& reference, const std::string& image_id) {
+  constexpr std::string_view kLocal = "podman://";
+  if (image_id.starts_with(kLocal)) return image_id.substr(kLocal.size());
+  const auto repository = [](std::string name) {
+    name = name.substr(0, name.find('@'));
+    const std::size_t slash = name.rfind('/'), colon = name.rfind(':');  // a colon before it belongs to a port
+    if (colon != std::string::npos && (slash == std::string::npos || colon > slash)) name.resize(colon);
+    return name;
+  };
+  // As container runtimes complete the names of Docker Hub.
+  const auto whole = [](const std::string& name) {
+    const std::string first = name.substr(0, name.find('/'));
+    if (first.size() == name.size()) return "docker.io/library/" + name;
+    return first.find_first_of(".:") == std::string::npos && first != "localhost" ? "docker.io/" + name : name;
+  };
+  const std::size_t scheme = image_id.find("://");
+  const std::string id = scheme == std::string::npos ? image_id : image_id.substr(scheme + 3);
+  const std::size_t at = id.find('@');
+  if (at == std::string::npos || whole(repository(id)) != whole(repository(reference))) return reference;
+  return repository(reference) + id.substr(at);
+}
+
 std::string migration_name(const crds::ObjectMeta& job, std::uint32_t wave, std::uint32_t rank) {
   return named_after(job, std::format("-w{}-r{}", wave, rank));
 }
@@ -285,8 +308,9 @@ json asked_seccomp(const crds::BspJobSpec& spec) {
 
 bool keeps_seccomp(const crds::BspJobSpec& spec) { return spec.rescheduling.mode != crds::ReschedulingMode::kMigrate; }
 
-json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDefaults& image,
-              const PodOptions& options) {
+json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDefaults& image, const PodOptions& given) {
+  PodOptions options = given;
+  if (!request.runtime_image.empty()) options.runtime_image = request.runtime_image;
   const std::string name = pod_name(job.metadata.name, request.rank, request.generation);
   json pod = job.spec.pod_template.is_object() ? job.spec.pod_template : json::object();
   pod["apiVersion"] = "v1";

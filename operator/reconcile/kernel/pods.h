@@ -28,8 +28,9 @@ struct PodRequest {
   bool pinned = false;      // a person named that node
   std::string not_on = {};  // the node that the rank leaves for another one of the same Set; "": any will do
   bool target = false;
-  std::string migration = {};  // of a target
-  std::string pod_group = {};  // "": none (gang.h)
+  std::string migration = {};      // of a target
+  std::string pod_group = {};      // "": none (gang.h)
+  std::string runtime_image = {};  // of the attempt's other pods; "": PodOptions's
 };
 
 std::string pod_name(const std::string& job, std::uint32_t rank, std::uint32_t generation);
@@ -43,6 +44,10 @@ struct JobId {
 std::string name_of_job(const JobId& job);  // of what the operator makes for it and never reads
 std::string secret_name(const JobId& job, const PodRequest& request);
 PodRequest request_of(const nlohmann::json& pod);  // by its labels
+// The reference by which other pods get the very image that a container has: the repository of `reference`, under which it was
+// pulled, with the digest in `image_id`, its imageID. `reference` itself where the imageID names another repository or has no
+// digest, as of an image that was loaded onto the node. Local mode's imageID, podman://<id>, is such a reference already.
+std::string image_by_digest(const std::string& reference, const std::string& image_id);
 // The names in it of a pod's certificate and key; "ca.pem" is common to all.
 std::string certificate_file(const std::string& pod);
 std::string key_file(const std::string& pod);

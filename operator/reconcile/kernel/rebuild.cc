@@ -85,6 +85,7 @@ crds::BspJobStatus status_from(const Observed& o, const std::vector<RunningPod>&
     if (facts.created != Time{}) status.start_time = std::min(status.start_time, facts.created);
     if (pod.said) epoch.epoch = std::max(epoch.epoch, pod.said->epoch);
   }
+  status.runtime_image = ranks.empty() ? "" : ranks.front().facts->runtime_image;
   epoch.pmix_namespace = std::format("{}-e{}", o.job.metadata.uid, epoch.epoch);
   if (epoch.epoch > 0) status.epoch = std::move(epoch);
   status.epochs_used = epochs_seen(o);

@@ -36,6 +36,16 @@ void keep_caps(std::vector<observe::NodeFacts>& nodes, const Observed& o) {
   }
 }
 
+// Such a node gets no further rank.
+void leave_out_odd(std::vector<observe::NodeFacts>& nodes, const Observed& o, const observe::CpuFacts& cpu) {
+  std::map<std::string_view, std::uint32_t> ranks_on;
+  for (const crds::RankPlace& place : o.job.status.ranks) ++ranks_on[place.node];
+  for (observe::NodeFacts& node : nodes) {
+    const std::uint32_t held = node.taken + ranks_on[node.name];
+    if (cpu.is_odd(node.name) && node.slots > held) node.taken += node.slots - held;
+  }
+}
+
 // Why the rank's last dump was refused. It isn't retried for a while, since each attempt pauses the whole job.
 std::string reason_to_hold(const crds::RankMigration& m, Time now) {
   constexpr std::chrono::minutes kHold{5};
@@ -46,7 +56,8 @@ std::string reason_to_hold(const crds::RankMigration& m, Time now) {
 }
 
 // What moves may use of them. `too_large`: keep_memory's.
-std::vector<observe::NodeFacts> nodes_for_moves(const Observed& o, std::map<std::uint32_t, std::string>& too_large) {
+std::vector<observe::NodeFacts> nodes_for_moves(const Observed& o, const observe::CpuFacts& cpu,
+                                                std::map<std::uint32_t, std::string>& too_large) {
   std::vector<observe::NodeFacts> nodes = o.nodes;
   too_large = keep_memory(nodes, o);
   std::set<std::string_view> pods_of_ranks;
@@ -56,6 +67,7 @@ std::vector<observe::NodeFacts> nodes_for_moves(const Observed& o, std::map<std:
     if (!pods_of_ranks.contains(name)) ++leaving[pod.node];
   for (auto& node : nodes)
     if (const auto held = leaving.find(node.name); held != leaving.end()) node.taken += held->second;
+  leave_out_odd(nodes, o, cpu);
   keep_caps(nodes, o);
   return nodes;
 }
@@ -65,7 +77,7 @@ void limit_moves(decide::Params& params, std::uint32_t most) {
 }
 
 observe::RankFacts facts_of(const crds::RankPlace& place, const observe::Collector& collector, const Moves& moves,
-                            const FailedMoves& failed, const Observed& o) {
+                            const FailedMoves& failed, const observe::CpuFacts& cpu, const Observed& o) {
   observe::RankFacts facts;
   facts.node = place.node;
   facts.memory_bytes =
@@ -80,6 +92,11 @@ observe::RankFacts facts_of(const crds::RankPlace& place, const observe::Collect
     if (m.spec.rank == place.rank && facts.blocked_reason.empty()) facts.blocked_reason = reason_to_hold(m, o.now);
   if (facts.blocked_reason.empty()) facts.blocked_reason = failed.just_failed(place.rank.value);
   if (facts.blocked_reason.empty()) facts.no_moves_to = failed.held_from(place.rank.value);
+  for (const observe::CpuFacts::Closed& closed : cpu.closed_to(place.rank.value)) {
+    if (!std::ranges::contains(facts.no_moves_to, closed.set)) facts.no_moves_to.push_back(closed.set);
+    facts.cpu_differs.push_back(closed.set);
+    facts.cpu_lacks = closed.lacks.text();
+  }
   return facts;
 }
 
@@ -88,7 +105,8 @@ observe::RankFacts facts_of(const crds::RankPlace& place, const observe::Collect
 std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
   settle_factors();
   std::map<std::uint32_t, std::string> too_large;
-  const std::vector<observe::NodeFacts> nodes = nodes_for_moves(o, too_large);
+  const observe::CpuFacts cpu = cpu_facts(o);
+  const std::vector<observe::NodeFacts> nodes = nodes_for_moves(o, cpu, too_large);
   decide::Params params = params_;
   params.timed_work = work_.unit() == observe::WorkUnit::kCpuTime && benchmarks_.speeds().empty();
   if (work_.guesses()) params.max_moves = 1;  // one rank shows whether the guess was right
@@ -100,7 +118,7 @@ std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
   std::vector<observe::RankFacts> ranks;
   const FailedMoves failed(o);
   for (const crds::RankPlace& place : o.job.status.ranks) {
-    ranks.push_back(facts_of(place, collector_, moves_, failed, o));
+    ranks.push_back(facts_of(place, collector_, moves_, failed, cpu, o));
     const auto why = too_large.find(place.rank.value);
     if (why != too_large.end() && ranks.back().blocked_reason.empty()) ranks.back().blocked_reason = why->second;
   }

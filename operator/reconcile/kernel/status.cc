@@ -191,6 +191,33 @@ bool warn_of_mixed_units(const Observed& o, crds::BspJobStatus& status) {
   return is;
 }
 
+bool warn_of_cpu_features(const Observed& o, crds::BspJobStatus& status) {
+  if (status.phase != crds::JobPhase::kRunning || !status.epoch) return false;
+  const observe::CpuFacts facts = cpu_facts(o);
+  std::map<std::string, std::pair<FirstFew, CpuFeatures>> sets;  // which ranks can't go there, and what is missing
+  for (const crds::RankPlace& place : status.ranks)
+    for (const observe::CpuFacts::Closed& closed : facts.closed_to(place.rank.value))
+      if (closed.set != place.set && std::ranges::contains(status.epoch->sets, closed.set)) {
+        sets[closed.set].first.add(std::to_string(place.rank.value));
+        sets[closed.set].second = closed.lacks;
+      }
+  std::string text;
+  for (const auto& [set, found] : sets)
+    text += std::format("{}ranks {} can't go to Set {}, whose CPUs lack {}", text.empty() ? "" : "; ",
+                        found.first.text(), set, found.second.text());
+  const bool is = !sets.empty(), was = is_on(status, kCpuFeaturesDiffer);
+  if (is)
+    text +=
+        ": their libraries have seen these features when they chose their code; with spec.cpu: Common a job starts "
+        "with "
+        "what the CPUs of all its Sets have";
+  const crds::Condition* before = crds::find_condition(status.conditions, kCpuFeaturesDiffer);
+  if (is ? before && was && before->message == text : !was) return false;
+  turn_condition(o, status, kCpuFeaturesDiffer, is, is ? "FeaturesMissing" : "NoneMissing",
+                 is ? text : "every rank can go to every Set of the job");
+  return is && !was;
+}
+
 void add_member(wire::EpochPlan& plan, std::uint32_t rank, const std::string& pod, const std::string& set,
                 const PodFacts& facts) {
   auto at = std::ranges::find(plan.sets, set);

@@ -45,6 +45,10 @@ bool warn_of_no_supersteps(const Observed& o, crds::BspJobStatus& status);
 // Ranks with counted instructions beside ranks with CPU time only, so none moves (observe/work.h).
 bool warn_of_mixed_units(const Observed& o, crds::BspJobStatus& status);
 
+inline constexpr const char* kCpuFeaturesDiffer = "CPUFeaturesDiffer";
+// Ranks that can't go to a Set of the job, because of the features of its CPUs (observe/cpu_facts.h).
+bool warn_of_cpu_features(const Observed& o, crds::BspJobStatus& status);
+
 // Nodes with a free slot but without the memory for a move (move_memory.h).
 bool warn_of_move_memory(const Observed& o, crds::BspJobStatus& status);
 // A seccomp profile of the template that the program does not run under.

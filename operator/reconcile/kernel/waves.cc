@@ -130,7 +130,8 @@ void add_actions(const migrate::Wave& wave, const std::vector<migrate::Action>& 
                                     .not_on = pinned ? "" : node_to_leave(move, o),
                                     .target = true,
                                     .migration = move.migration,
-                                    .pod_group = group_of_target(move, o)});
+                                    .pod_group = group_of_target(move, o),
+                                    .runtime_image = runtime_image_of(o)});
         break;
       }
       case ActionKind::kDeletePod:

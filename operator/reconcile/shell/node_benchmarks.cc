@@ -15,13 +15,21 @@ void NodeBenchmarks::share(Observed& o) {
   for (observe::NodeFacts& node : o.nodes) nodes[node.name] = &node;
   for (const auto& [pod, s] : o.sidecars) {
     const auto facts = o.pods.find(pod);
-    if (facts == o.pods.end() || !s.status || !s.status->cpu || !wire::is_plausible(*s.status->cpu)) continue;
+    if (facts == o.pods.end() || !s.status) continue;
     const auto node = nodes.find(facts->second.node);
     if (node == nodes.end()) continue;
+    if (s.status->cpu_features != 0) {
+      Machine& machine = machines[node->second->name];
+      if (machine.uid != node->second->uid) machine = {.uid = node->second->uid, .cpu = {}};
+      machine.features = CpuFeatures(s.status->cpu_features);
+    }
+    if (!s.status->cpu || !wire::is_plausible(*s.status->cpu)) continue;
     const wire::CpuBenchmark& cpu = *s.status->cpu;
     Machine& machine = machines[node->second->name];
-    if (machine.uid != node->second->uid || machine.cpu.model != cpu.model) {
-      machine = {.uid = node->second->uid, .cpu = cpu};
+    if (machine.speed == 0 && machine.uid == node->second->uid) {
+      machine.cpu = cpu;
+    } else if (machine.uid != node->second->uid || machine.cpu.model != cpu.model) {
+      machine = {.uid = node->second->uid, .cpu = cpu, .features = CpuFeatures(s.status->cpu_features)};
     } else {
       machine.cpu.integer_ns = std::min(machine.cpu.integer_ns, cpu.integer_ns);
       machine.cpu.floating_ns = std::min(machine.cpu.floating_ns, cpu.floating_ns);
@@ -30,8 +38,10 @@ void NodeBenchmarks::share(Observed& o) {
     machine.speed = observe::units_per_second(machine.cpu);
   }
   for (observe::NodeFacts& node : o.nodes)
-    if (const auto known = machines.find(node.name); known != machines.end() && known->second.uid == node.uid)
-      node.benchmark = known->second.speed;
+    if (const auto known = machines.find(node.name); known != machines.end() && known->second.uid == node.uid) {
+      if (known->second.speed > 0) node.benchmark = known->second.speed;
+      node.cpu_features = known->second.features;
+    }
 }
 
 }  // namespace bsp::reconcile

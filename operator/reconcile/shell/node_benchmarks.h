@@ -1,4 +1,4 @@
-// The benchmarks of nodes (sidecar/agent/benchmark.h) beyond the pod that ran them: of a job before it has pods, and of Sets in
+// The benchmarks of nodes (sidecar/agent/benchmark.h), and their CPU features, beyond the pod that ran them: of a job before it has pods, and of Sets in
 // which it has none. By node and CPU model: a Node of the same name with another uid, or a pod that reports another model, is
 // another machine.
 //
@@ -27,7 +27,8 @@ class NodeBenchmarks {
   struct Machine {
     std::string uid;  // of the Node
     wire::CpuBenchmark cpu;
-    double speed = 0;  // units/s
+    double speed = 0;  // units/s; 0: not measured
+    CpuFeatures features{};
   };
   std::mutex mutex_;
   std::map<std::string, std::map<std::string, Machine>> of_namespace_;  // by node

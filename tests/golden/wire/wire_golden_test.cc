@@ -25,7 +25,8 @@ wire::EpochPlan plan() {
   return {.epoch = 3,
           .pmix_namespace = "uid-e3",
           .sets = {"slow", "fast"},
-          .members = {{0, "job-r0-g1", "u0", "10.0.0.1:7600", 0}, {1, "job-r1-g2", "u1", "10.0.0.2:7600", 1}}};
+          .members = {{0, "job-r0-g1", "u0", "10.0.0.1:7600", 0}, {1, "job-r1-g2", "u1", "10.0.0.2:7600", 1}},
+          .cpu_level = 5};
 }
 
 wire::RankStatus status() {
@@ -47,6 +48,9 @@ wire::RankStatus status() {
   s.exit_signal = 11;
   s.exit_message = "segmentation \"fault\"\n";
   s.cpu = {.model = "a CPU", .integer_ns = 150'000, .floating_ns = 150'001, .memory_ns = 150'002};
+  s.cpu_features = n++;
+  s.program_features = n++;
+  s.runtime = "aabb";
   s.transfer.migration = "job-m1";
   s.transfer.phase = wire::TransferPhase::kFailed;
   s.transfer.error = "no space";

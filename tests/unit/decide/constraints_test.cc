@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "operator/decide/explain.h"
 #include "operator/decide/strategy.h"
 #include "tests/unit/decide/world.h"
 
@@ -78,6 +79,21 @@ TEST_P(Constraint, ASetWithoutMovesKeepsARankAway) {
   World world = world_of_three();
   world.snapshot.ranks[0].no_moves_to = {SetId{1}};
   EXPECT_EQ(stay_of(*world.plan(params()), 0).reason, Reason::kTargetFailed);
+}
+
+TEST_P(Constraint, ASetWhoseCpusLackWhatTheRankHasSeenIsNoTarget) {
+  World world = world_of_three();
+  world.snapshot.ranks[0].no_moves_to = world.snapshot.ranks[0].cpu_differs = {SetId{1}};
+  world.snapshot.ranks[0].cpu_lacks = "avx512f";
+  const auto plan = world.plan(params());
+  EXPECT_THAT(moved_ranks(*plan), ElementsAre(1));
+  EXPECT_EQ(stay_of(*plan, 0).reason, Reason::kCpuFeaturesDiffer);
+  EXPECT_THAT(
+      explain(*plan, world.snapshot),
+      ::testing::Contains(HasSubstr("CPUFeaturesDiffer: the CPUs of fast lack avx512f, which its program may use")));
+  // It lasts, so it is said before what may pass.
+  world.snapshot.platform.processors[3].taken = world.snapshot.platform.processors[4].taken = 1;
+  EXPECT_EQ(stay_of(*world.plan(params()), 0).reason, Reason::kCpuFeaturesDiffer);
 }
 
 TEST_P(Constraint, AFullSetIsNoTarget) {

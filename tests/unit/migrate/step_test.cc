@@ -1,6 +1,7 @@
 // Single steps of the migration machine up to the commit, where the simulation can't see which step it was.
 #include <nlohmann/json.hpp>
 
+#include "base/core/cpu_features.h"
 #include "operator/migrate/contact.h"
 #include "steps.h"
 
@@ -26,6 +27,31 @@ TEST_F(Steps, PhasesWhoseWorkIsDoneArePassedInOneWrite) {
   EXPECT_EQ(s.commit->epoch, 4u);
   EXPECT_EQ(s.commit->members[0].pod, "b");
   EXPECT_THAT(s.actions, testing::IsEmpty()) << "no sidecar hears of the epoch before it is stored";
+}
+
+// Before any rank stops: what comes to a gate has cost all of them time.
+TEST_F(Steps, ATargetWithoutTheCpuOrTheRuntimeOfTheProgramIsRefusedByName) {
+  for (const Phase phase : {Phase::kPreparing, Phase::kPausing}) {
+    wave.phase = phase;
+    wire::RankStatus &from = *view.pods["a"].status, &to = *view.pods["b"].status;
+    from.program_features = CpuFeatures::from_names("avx,avx2,avx512f")->bits();
+    to.cpu_features = from.program_features;
+    from.runtime = to.runtime = "aabb";
+    EXPECT_NE(step().wave.phase, Phase::kRollingBack);
+    to.cpu_features = CpuFeatures::from_names("avx,avx2")->bits();
+    Answer s = step();
+    EXPECT_EQ(s.wave.phase, Phase::kRollingBack);
+    EXPECT_EQ(s.wave.reason, "CPUFeaturesDiffer");
+    EXPECT_THAT(s.wave.message, testing::HasSubstr("target b of rank 0: the CPU of node fast-0 lacks avx512f, which"));
+    to.cpu_features = 0;
+    EXPECT_NE(step().wave.phase, Phase::kRollingBack) << "a sidecar of the version before doesn't say";
+    to.runtime = "ccdd";
+    s = step();
+    EXPECT_EQ(s.wave.reason, "RuntimeDiffers");
+    EXPECT_THAT(s.wave.message, testing::HasSubstr("libbspmpi.so aabb, and the pod has ccdd"));
+    to.runtime = "";
+    EXPECT_NE(step().wave.phase, Phase::kRollingBack);
+  }
 }
 
 TEST_F(Steps, OnlyWhatIsDoneIsPassed) {

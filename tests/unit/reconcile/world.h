@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "base/core/cpu_features.h"
+#include "crds/names.h"
 #include "operator/reconcile/kernel/job.h"
 #include "operator/reconcile/kernel/job_clocks.h"
 #include "operator/reconcile/kernel/lost_pods.h"
@@ -143,11 +145,15 @@ class World : public simulated::Cluster {
   std::optional<Hearing> everywhere;                          // instead of what this job hears
   MoveCaps caps;
   bool capacity_may_come = false;
-  std::optional<Queued> queued;            // the test is Kueue
-  std::vector<nlohmann::json> pod_groups;  // that exist; none is made twice
-  PodGroupFacts pod_group;                 // what the operator knows
-  std::optional<Error> no_pod_groups;      // why none can be created
-  bool no_room = false;                    // pods that are created find no node until place_pods()
+  std::optional<Queued> queued;                     // the test is Kueue
+  std::vector<nlohmann::json> pod_groups;           // that exist; none is made twice
+  PodGroupFacts pod_group;                          // what the operator knows
+  std::optional<Error> no_pod_groups;               // why none can be created
+  std::map<std::string, CpuFeatures> cpus;          // by Set; others': not known
+  std::string runtime_image{names::kRuntimeImage};  // the operator's present one
+  std::map<std::string, std::string> image_ids;     // that nodes report, by image
+  std::map<std::string, std::string> runtimes;      // build id of the libbspmpi.so in it, by image
+  bool no_room = false;                             // pods that are created find no node until place_pods()
   // Pods go where kube-scheduler would put them: to the first node with room that their own spec admits. They tolerate
   // every taint, so it may be a cordoned one.
   bool scheduled = false;

@@ -25,8 +25,12 @@ json World::pod_object(const Pod& pod) const {
                       {"reason", pod.exit_code ? "Error" : "Completed"},
                       {"message", pod.exit_code && pod.status.mpi_finalized ? names::kFinalizedNote : ""}}}};
   json status = {{"phase", "Running"}, {"containerStatuses", json::array({app})}};
-  if (!pod.again.is_null())
-    status["initContainerStatuses"] = {{{"name", "sidecar"}, {"state", {{"waiting", pod.again}}}}};
+  json sidecar = {{"name", "sidecar"}};
+  if (!pod.again.is_null()) sidecar["state"] = {{"waiting", pod.again}};
+  for (const json& container : part_at(part_at(pod.object, "spec"), "initContainers"))
+    if (const auto id = image_ids.find(text_at(container, "image")); id != image_ids.end())
+      sidecar["imageID"] = id->second;
+  status["initContainerStatuses"] = {std::move(sidecar)};
   if (pod.helper) status["containerStatuses"].push_back({{"name", "helper"}, {"state", {{"running", json::object()}}}});
   if (tick_ >= pod.up_at) status["podIP"] = std::format("10.0.{}.{}", pod.rank, pod.name.back() - '0');
   if (pod.node.empty())
@@ -287,7 +291,7 @@ void World::do_work(const Work& work) {
     pod_group = {.name = group_name, .made = true, .refused = {}};
   }
   for (const PodRequest& request : work.create_pods) {
-    json object = make_pod(job, request, {}, {.scheduled = scheduled});
+    json object = make_pod(job, request, {}, {.scheduled = scheduled, .runtime_image = runtime_image});
     const std::string name = object["metadata"]["name"];
     if (pods.contains(name)) continue;
     const auto is_its_group = [&](const json& group) { return group["metadata"]["name"] == request.pod_group; };
@@ -306,6 +310,14 @@ void World::do_work(const Work& work) {
     pod.status.rank = request.rank;
     pod.status.pod = name;
     pod.object = {{"metadata", {{"uid", pod.uid}, {"labels", object["metadata"]["labels"]}}}, {"spec", json::object()}};
+    const json& sidecar = object["spec"]["initContainers"].front();
+    pod.object["spec"]["initContainers"] = {{{"name", sidecar.at("name")}, {"image", sidecar.at("image")}}};
+    if (const auto id = runtimes.find(sidecar.at("image")); id != runtimes.end()) pod.status.runtime = id->second;
+    const auto facts = std::ranges::find(nodes, pod.node, &observe::NodeFacts::name);
+    if (const auto cpu = facts == nodes.end() ? cpus.end() : cpus.find(facts->set); cpu != cpus.end()) {
+      pod.status.cpu_features = cpu->second.bits();
+      if (!pod.target) pod.status.program_features = cpu->second.bits();
+    }
     if (needs_group) join_pod_group(pod.object, job, request);
     if (!pod.node.empty()) pod.object["spec"]["nodeName"] = pod.node;
   }

@@ -126,6 +126,19 @@ class RealSidecar {
         return *message;
     }
   }
+  // The next message of this kind from the sidecar; others are left out.
+  template <class T>
+  T hear() {
+    for (;;) {
+      const auto packet = control::receive(init_.get());
+      if (!packet) {
+        ADD_FAILURE() << packet.error().message;
+        return {};
+      }
+      if (packet->verb == T::kVerb) return control::from_packet<T>(*packet);
+    }
+  }
+  [[nodiscard]] CpuFeatures machine() const { return config().cpu_features; }
   // What was said on the control socket takes its way.
   void wait_until(const std::function<bool(const wire::RankStatus&)>& holds, std::chrono::seconds most = 30s,
                   std::uint32_t seat = 0) {
@@ -145,7 +158,9 @@ class RealSidecar {
             .listen = "127.0.0.1:0",
             .liveness = "",
             .tls_dir = directory_,
-            .run_dir = directory_ / "run"};
+            .run_dir = directory_ / "run",
+            .cpu_features = *CpuFeatures::from_names("pni,avx,avx2"),
+            .runtime = "aabb"};
   }
   void start() {
     loop_ = std::make_unique<net::Loop>();

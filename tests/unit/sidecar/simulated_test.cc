@@ -213,6 +213,22 @@ TEST_F(Simulated, ACopyIsInAnEpochOnlyWhenItSaysSoItself) {
   EXPECT_EQ(real_.status().phase, wire::RankPhase::kOpening);
 }
 
+// spec.cpu: Common.
+TEST_F(Simulated, AProgramThatWaitsForItsCpuFeaturesIsStartedWithThoseOfTheFirstPlan) {
+  real_.connect_init({.uid = ::getuid(), .gid = ::getgid(), .state = control::ProgramState::kWaiting});
+  real_.wait_until([](const auto& s) { return s.init_connected; });
+  EXPECT_EQ(real_.status().phase, wire::RankPhase::kWaiting);
+  EXPECT_EQ(real_.status().cpu_features, real_.machine().bits());
+  EXPECT_EQ(real_.status().program_features, 0u);
+  wire::EpochPlan first = plan(1);
+  first.cpu_level = 12345;
+  ASSERT_TRUE(real_.ask("prepareEpoch", json(first)));
+  EXPECT_EQ(real_.hear<control::Start>().features, 12345u);
+  real_.say(control::Hello{
+      .uid = ::getuid(), .gid = ::getgid(), .pid = 7, .state = control::ProgramState::kRunning, .features = 12345});
+  real_.wait_until([](const auto& s) { return s.program_features == 12345; });
+}
+
 TEST_F(Simulated, AnswersLikeTheSidecarOfAProgramThatHasEnded) {
   start_program();
   real_.say(control::Exited{.code = 3});
