@@ -9,7 +9,7 @@ namespace bsp::crds {
 using bsp::to_string;
 
 // THE table of heuristics: name, and what help says of it. Adding one touches its own file and this table (and the CRD's
-// list of choices, which tests/unit/crds holds against it). operator/decide/strategy.h says what a heuristic is.
+// list of choices, which tests/unit/crds holds against it). operator/decide/model/strategy.h says what a heuristic is.
 #define BSP_HEURISTICS(row)                                                                     \
   row(Top, "the rank with the highest PM") row(Percentage, "every rank with PM >= x * MAX(PM)") \
       row(AutoMig, "as many ranks of the PM list as make the superstep shortest")               \
@@ -27,12 +27,12 @@ constexpr auto names_of(Of<Heuristic>) { return std::to_array<std::string_view>(
 
 // Over how many supersteps a gain is weighed against its cost.
 //   kWindow      viability over the sums of the window; Bottleneck: the supersteps up to the next call; Auto: what is
-//                left of the job (operator/decide/auto.h)
+//                left of the job (operator/decide/auto/auto.h)
 //   kSuperstep   the last superstep alone; Bottleneck, Auto: one superstep
 enum class Horizon { kWindow, kSuperstep };
 constexpr auto names_of(Of<Horizon>) { return std::to_array<std::string_view>({"Window", "Superstep"}); }
 
-// operator/decide/mapping.h says where each puts the ranks.
+// operator/decide/model/mapping.h says where each puts the ranks.
 enum class InitialMapping { kContiguous, kAscending, kDescending, kCpu, kRoundRobin };
 constexpr auto names_of(Of<InitialMapping>) {
   return std::to_array<std::string_view>({"Contiguous", "Ascending", "Descending", "CPU", "RoundRobin"});

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "operator/decide/partners.h"
+#include "operator/decide/auto/partners.h"
 
 namespace bsp::sim {
 

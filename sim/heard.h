@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "operator/decide/model.h"
+#include "operator/decide/model/model.h"
 #include "sim/workload.h"
 
 namespace bsp::sim {

@@ -21,7 +21,7 @@
 
 #include "base/core/error.h"
 #include "base/core/ids.h"
-#include "operator/decide/model.h"
+#include "operator/decide/model/model.h"
 
 namespace bsp::sim {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/core/error.h"
-#include "operator/decide/grid.h"
+#include "operator/decide/model/grid.h"
 #include "sim/platform.h"
 
 namespace bsp::sim {

@@ -18,8 +18,8 @@
 
 #include "base/core/error.h"
 #include "base/core/ids.h"
-#include "operator/decide/mapping.h"
-#include "operator/decide/plan.h"
+#include "operator/decide/model/mapping.h"
+#include "operator/decide/model/plan.h"
 #include "sim/platform.h"
 #include "sim/workload.h"
 
@@ -97,7 +97,7 @@ struct Scenarios {
 };
 Result<Scenarios> simulate_all(Scenario scenario);
 
-// The mappings of operator/decide/mapping.h on the platform's nodes.
+// The mappings of operator/decide/model/mapping.h on the platform's nodes.
 Result<std::vector<ProcessorId>> initial_mapping(const Platform& platform, decide::Mapping mapping,
                                                  std::uint32_t ranks);
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/core/error.h"
-#include "operator/decide/model.h"
+#include "operator/decide/model/model.h"
 #include "sim/child.h"
 #include "sim/inside.h"
 #include "sim/platform.h"

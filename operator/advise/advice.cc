@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <format>
 
-#include "operator/decide/strategy.h"
+#include "operator/decide/model/strategy.h"
 
 namespace bsp::advise {
 namespace {

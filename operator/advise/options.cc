@@ -4,7 +4,7 @@
 #include <ranges>
 
 #include "operator/cli/command.h"
-#include "operator/decide/strategy.h"
+#include "operator/decide/model/strategy.h"
 
 namespace bsp::advise {
 namespace {

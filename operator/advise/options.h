@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/core/error.h"
-#include "operator/decide/model.h"
+#include "operator/decide/model/model.h"
 
 namespace bsp::advise {
 

@@ -7,7 +7,7 @@
 
 #include "operator/cli/table.h"
 #include "operator/decide/explain.h"
-#include "operator/decide/strategy.h"
+#include "operator/decide/model/strategy.h"
 
 namespace bsp::advise {
 namespace {

@@ -5,9 +5,9 @@
 #include <format>
 #include <map>
 
-#include "operator/decide/explore.h"
-#include "operator/decide/strategy.h"
-#include "operator/decide/text.h"
+#include "operator/decide/auto/explore.h"
+#include "operator/decide/model/strategy.h"
+#include "operator/decide/model/text.h"
 
 namespace bsp::decide {
 namespace {

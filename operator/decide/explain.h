@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "operator/decide/plan.h"
+#include "operator/decide/model/plan.h"
 
 namespace bsp::decide {
 

@@ -5,8 +5,8 @@
 #include <limits>
 #include <span>
 
-#include "operator/decide/partners.h"
-#include "operator/decide/take_back.h"
+#include "operator/decide/auto/partners.h"
+#include "operator/decide/auto/take_back.h"
 #include "operator/observe/median.h"
 #include "operator/observe/negligible.h"
 

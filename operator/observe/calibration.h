@@ -31,7 +31,7 @@
 
 #include "crds/bspjob.h"
 #include "crds/rankmigration.h"
-#include "operator/decide/links.h"
+#include "operator/decide/model/links.h"
 #include "operator/observe/collector.h"
 #include "operator/observe/steadiness.h"
 

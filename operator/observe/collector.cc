@@ -5,7 +5,7 @@
 #include <memory>
 #include <numeric>
 
-#include "operator/decide/adaptation.h"
+#include "operator/decide/model/adaptation.h"
 
 namespace bsp::observe {
 

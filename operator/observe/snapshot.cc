@@ -8,7 +8,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "operator/decide/auto.h"
+#include "operator/decide/auto/auto.h"
 
 namespace bsp::observe {
 

@@ -12,7 +12,7 @@
 
 #include "base/core/cpu_features.h"
 #include "crds/bspjob.h"
-#include "operator/decide/model.h"
+#include "operator/decide/model/model.h"
 #include "operator/observe/calibration.h"
 
 namespace bsp::observe {

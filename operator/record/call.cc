@@ -7,7 +7,7 @@
 #include <span>
 #include <string_view>
 
-#include "operator/decide/columns.h"
+#include "operator/decide/model/columns.h"
 
 namespace bsp::record {
 namespace {

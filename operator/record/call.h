@@ -1,7 +1,7 @@
 // One rescheduling call with its complete input, so that it can be decided again, with the same parameters or others.
 //
 // The operator or a simulator fills it in; line.h converts it to a line of JSON and back, and replay.h decides it again.
-// Plain values, units as in operator/decide/model.h.
+// Plain values, units as in operator/decide/model/model.h.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/core/error.h"
-#include "operator/decide/model.h"
-#include "operator/decide/plan.h"
+#include "operator/decide/model/model.h"
+#include "operator/decide/model/plan.h"
 
 namespace bsp::record {
 

@@ -2,6 +2,7 @@
 
 #include <format>
 
+#include "operator/decide/make_plan.h"
 #include "operator/record/writer.h"
 
 namespace bsp::record {

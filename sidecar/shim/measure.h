@@ -18,7 +18,7 @@
 // Partners: the bytes that each rank has sent here add up, until the heaviest are written to the ring: at the edge of an
 // epoch's supersteps 1, 2, 4, 8, … and once a second. Then all sums are halved, and so is the number of supersteps that
 // they are of. So their quotient is a mean in which what is a second older counts half. Not with more than kMostPeers
-// ranks: no decision uses them then (operator/decide/partners.h), and every report would be twice as long. What a collective brings
+// ranks: no decision uses them then (operator/decide/auto/partners.h), and every report would be twice as long. What a collective brings
 // from all ranks of a communicator alike is added to each of them at such an edge only, so that no collective takes longer
 // with the number of ranks.
 //

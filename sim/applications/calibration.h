@@ -10,7 +10,7 @@
 #include <array>
 #include <compare>
 
-#include "operator/decide/model.h"
+#include "operator/decide/model/model.h"
 #include "sim/platform.h"
 
 namespace bsp::sim::calibration {

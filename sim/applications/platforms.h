@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/core/error.h"
-#include "operator/decide/mapping.h"
+#include "operator/decide/model/mapping.h"
 #include "sim/applications/calibration.h"
 #include "sim/platform.h"
 

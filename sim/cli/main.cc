@@ -14,7 +14,7 @@
 #include "crds/manifest.h"
 #include "operator/cli/exit_code.h"
 #include "operator/cli/input.h"
-#include "operator/decide/auto.h"
+#include "operator/decide/auto/auto.h"
 #include "operator/observe/snapshot.h"
 #include "operator/record/line.h"
 #include "sim/applications/applications.h"

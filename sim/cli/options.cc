@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "operator/cli/command.h"
-#include "operator/decide/strategy.h"
+#include "operator/decide/model/strategy.h"
 
 namespace bsp::sim {
 

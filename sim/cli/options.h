@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/core/error.h"
-#include "operator/decide/model.h"
+#include "operator/decide/model/model.h"
 
 namespace bsp::sim {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "operator/decide/explain.h"
-#include "operator/decide/strategy.h"
+#include "operator/decide/model/strategy.h"
 
 namespace bsp::sim {
 namespace {

@@ -4,7 +4,7 @@
 #include <format>
 #include <nlohmann/json.hpp>
 
-#include "operator/decide/strategy.h"
+#include "operator/decide/model/strategy.h"
 #include "sim/applications/calibration.h"
 #include "sim/applications/fractal.h"
 #include "sim/applications/lattice_boltzmann.h"

@@ -1,6 +1,6 @@
 #include "sim/yardsticks/yardsticks.h"
 
-#include "operator/decide/adaptation.h"
+#include "operator/decide/model/adaptation.h"
 
 namespace bsp::sim {
 namespace {

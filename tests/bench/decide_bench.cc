@@ -27,7 +27,7 @@
 #include <utility>
 #include <vector>
 
-#include "operator/decide/plan.h"
+#include "operator/decide/make_plan.h"
 
 // Current allocation, and the peak since the last reset. Single-threaded. Not inlined: the compiler would consider
 // free() the wrong counterpart of new.

@@ -22,8 +22,8 @@
 #include <map>
 #include <string>
 
-#include "operator/decide/auto.h"
-#include "operator/decide/strategy.h"
+#include "operator/decide/auto/auto.h"
+#include "operator/decide/model/strategy.h"
 #include "sim/yardsticks/yardsticks.h"
 #include "tests/bench/best_mapping.h"
 #include "tests/bench/closed_loop.h"

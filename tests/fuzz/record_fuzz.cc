@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "operator/decide/explain.h"
-#include "operator/decide/strategy.h"
+#include "operator/decide/model/strategy.h"
 #include "operator/record/line.h"
 #include "operator/record/replay.h"
 

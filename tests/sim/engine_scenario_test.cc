@@ -1,7 +1,8 @@
 // Whole runs: the supersteps of calls, the costs of calls and migrations, and the differences ii − i and i − iii.
 #include <gmock/gmock.h>
 
-#include "operator/decide/auto.h"
+#include "operator/decide/auto/auto.h"
+#include "operator/decide/make_plan.h"
 #include "operator/record/replay.h"
 #include "sim/heard.h"
 #include "sim/scenario.h"

@@ -16,9 +16,9 @@
 #include <span>
 #include <vector>
 
-#include "operator/decide/grid.h"
-#include "operator/decide/means.h"
-#include "operator/decide/strategy.h"
+#include "operator/decide/model/grid.h"
+#include "operator/decide/model/means.h"
+#include "operator/decide/model/strategy.h"
 
 namespace bsp::decide {
 

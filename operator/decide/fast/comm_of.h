@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "operator/decide/means.h"
-#include "operator/decide/strategy.h"
+#include "operator/decide/model/means.h"
+#include "operator/decide/model/strategy.h"
 
 namespace bsp::decide {
 

@@ -1,4 +1,4 @@
-#include "operator/decide/means.h"
+#include "operator/decide/model/means.h"
 
 #include "operator/decide/fast/best_set.h"
 #include "operator/decide/fast/comm_of.h"

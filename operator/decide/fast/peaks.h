@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <span>
 
-#include "operator/decide/sparse_grid.h"
+#include "operator/decide/model/sparse_grid.h"
 
 namespace bsp::decide {
 

@@ -9,10 +9,10 @@
 #include <span>
 #include <vector>
 
-#include "operator/decide/columns.h"
+#include "operator/decide/model/columns.h"
 #include "operator/decide/fast/pick_tree.h"
 #include "operator/decide/fast/tournament.h"
-#include "operator/decide/means.h"
+#include "operator/decide/model/means.h"
 
 namespace bsp::decide {
 

@@ -3,7 +3,7 @@
 #include <format>
 
 #include "base/json/fields.h"
-#include "operator/decide/mapping.h"
+#include "operator/decide/model/mapping.h"
 #include "operator/reconcile/kernel/gang.h"
 #include "operator/reconcile/kernel/job_kernel.h"
 #include "operator/reconcile/kernel/placement.h"

@@ -7,7 +7,7 @@
 
 #include "base/json/fields.h"
 #include "crds/names.h"
-#include "operator/decide/mapping.h"
+#include "operator/decide/model/mapping.h"
 #include "operator/reconcile/kernel/observed.h"
 #include "operator/reconcile/kernel/placement.h"
 #include "operator/reconcile/kernel/start_platform.h"

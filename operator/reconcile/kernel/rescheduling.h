@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "operator/decide/plan.h"
-#include "operator/decide/window.h"
+#include "operator/decide/model/plan.h"
+#include "operator/decide/model/window.h"
 #include "operator/observe/benchmarks.h"
 #include "operator/observe/collector.h"
 #include "operator/observe/rank_factors.h"

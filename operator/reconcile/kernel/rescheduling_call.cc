@@ -9,6 +9,7 @@
 
 #include "base/core/log.h"
 #include "operator/decide/explain.h"
+#include "operator/decide/make_plan.h"
 #include "operator/observe/snapshot.h"
 #include "operator/reconcile/kernel/failed_moves.h"
 #include "operator/reconcile/kernel/move_memory.h"

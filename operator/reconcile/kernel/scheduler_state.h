@@ -11,7 +11,7 @@
 
 #include "base/core/fields.h"
 #include "crds/rank_groups.h"
-#include "operator/decide/model.h"
+#include "operator/decide/model/model.h"
 #include "operator/migrate/wave.h"
 
 namespace bsp::reconcile {

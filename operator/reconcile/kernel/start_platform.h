@@ -9,7 +9,7 @@
 // may have come since.
 #pragma once
 
-#include "operator/decide/model.h"
+#include "operator/decide/model/model.h"
 #include "operator/reconcile/kernel/observed.h"
 
 namespace bsp::reconcile {

@@ -1,7 +1,7 @@
 // The parts of a job's status that mirror the cluster: conditions, places, counts.
 #pragma once
 
-#include "operator/decide/plan.h"
+#include "operator/decide/model/plan.h"
 #include "operator/reconcile/kernel/observed.h"
 
 namespace bsp::reconcile {

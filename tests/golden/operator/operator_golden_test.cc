@@ -7,7 +7,7 @@
 #include "base/json/yaml.h"
 #include "crds/manifest.h"
 #include "operator/decide/explain.h"
-#include "operator/decide/strategy.h"
+#include "operator/decide/model/strategy.h"
 #include "operator/local/cli/describe.h"
 #include "operator/reconcile/kernel/pods.h"
 #include "tests/golden/golden.h"

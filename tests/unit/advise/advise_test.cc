@@ -9,6 +9,7 @@
 
 #include "operator/advise/command.h"
 #include "operator/advise/options.h"
+#include "operator/decide/make_plan.h"
 #include "operator/record/line.h"
 #include "tests/unit/decide/world.h"
 

@@ -1,4 +1,4 @@
-#include "operator/decide/adaptation.h"
+#include "operator/decide/model/adaptation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

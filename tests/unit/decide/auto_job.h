@@ -1,7 +1,7 @@
 // What tests of Auto share.
 #pragma once
 
-#include "operator/decide/auto.h"
+#include "operator/decide/auto/auto.h"
 #include "tests/bench/closed_loop.h"
 #include "tests/unit/decide/world.h"
 

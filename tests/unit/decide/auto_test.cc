@@ -6,8 +6,9 @@
 #include <cmath>
 #include <cstdio>
 
-#include "operator/decide/auto.h"
+#include "operator/decide/auto/auto.h"
 #include "operator/decide/explain.h"
+#include "operator/decide/make_plan.h"
 #include "tests/unit/decide/auto_job.h"
 #include "tests/unit/decide/random_job.h"
 

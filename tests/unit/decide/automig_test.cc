@@ -1,8 +1,9 @@
-#include "operator/decide/automig.h"
+#include "operator/decide/papers/automig.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "operator/decide/make_plan.h"
 #include "tests/unit/decide/world.h"
 
 namespace bsp::decide {

@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "operator/decide/fast/comm_of.h"
-#include "operator/decide/pf.h"
-#include "operator/decide/pm.h"
+#include "operator/decide/model/pf.h"
+#include "operator/decide/model/pm.h"
 
 namespace bsp::decide {
 namespace {

@@ -9,7 +9,7 @@
 // and F ≥ the least of α·(Time + Comm) + μ over all μ.
 #pragma once
 
-#include "operator/decide/strategy.h"
+#include "operator/decide/model/strategy.h"
 
 namespace bsp::decide {
 

@@ -3,7 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "operator/decide/explain.h"
-#include "operator/decide/strategy.h"
+#include "operator/decide/make_plan.h"
+#include "operator/decide/model/strategy.h"
 #include "tests/unit/decide/world.h"
 
 namespace bsp::decide {

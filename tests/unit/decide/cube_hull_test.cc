@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "operator/decide/strategy.h"
+#include "operator/decide/model/strategy.h"
 #include "tests/unit/decide/world.h"
 
 namespace bsp::decide {

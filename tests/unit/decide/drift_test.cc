@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "operator/decide/auto.h"
+#include "operator/decide/auto/auto.h"
 #include "tests/bench/closed_loop.h"
 
 namespace bsp::decide {

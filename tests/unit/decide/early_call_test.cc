@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "operator/decide/plan.h"
+#include "operator/decide/make_plan.h"
 #include "tests/unit/decide/world.h"
 
 namespace bsp::decide {

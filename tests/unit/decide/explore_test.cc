@@ -1,5 +1,5 @@
 // A Set of unknown speed that is assumed to be no gain: one rank finds out whether it is one.
-#include "operator/decide/explore.h"
+#include "operator/decide/auto/explore.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,9 +11,10 @@
 #include <random>
 #include <set>
 
-#include "operator/decide/auto.h"
+#include "operator/decide/auto/auto.h"
 #include "operator/decide/explain.h"
-#include "operator/decide/take_back.h"
+#include "operator/decide/auto/take_back.h"
+#include "operator/decide/make_plan.h"
 #include "tests/unit/decide/untried_job.h"
 #include "tests/unit/decide/world.h"
 

@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <string>
 
-#include "operator/decide/auto.h"
-#include "operator/decide/replay.h"
+#include "operator/decide/auto/auto.h"
+#include "operator/decide/auto/replay.h"
 #include "tests/bench/closed_loop.h"
 #include "tests/unit/decide/world.h"
 

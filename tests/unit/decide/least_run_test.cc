@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <random>
 
-#include "operator/decide/auto.h"
+#include "operator/decide/auto/auto.h"
 
 namespace bsp::decide {
 namespace {

@@ -1,5 +1,5 @@
 // Links that all ranks' messages share: what is learned of them, what a mapping takes over them, and what Auto makes of it.
-#include "operator/decide/links.h"
+#include "operator/decide/model/links.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,9 @@
 #include <limits>
 #include <random>
 
-#include "operator/decide/auto.h"
-#include "operator/decide/partners.h"
+#include "operator/decide/auto/auto.h"
+#include "operator/decide/auto/partners.h"
+#include "operator/decide/make_plan.h"
 #include "tests/bench/closed_loop.h"
 #include "tests/unit/decide/world.h"
 

@@ -1,4 +1,4 @@
-#include "operator/decide/mapping.h"
+#include "operator/decide/model/mapping.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Plans that fast/ computes against those of the formulas as printed: the same to the last bit.
-#include "operator/decide/means.h"
+#include "operator/decide/model/means.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,8 @@
 #include <string>
 #include <tuple>
 
-#include "operator/decide/strategy.h"
+#include "operator/decide/make_plan.h"
+#include "operator/decide/model/strategy.h"
 #include "tests/unit/decide/random_job.h"
 
 namespace bsp::decide {

@@ -1,11 +1,11 @@
-#include "operator/decide/metrics.h"
+#include "operator/decide/model/metrics.h"
 
 #include <gtest/gtest.h>
 
 #include <tuple>
 #include <vector>
 
-#include "operator/decide/window.h"
+#include "operator/decide/model/window.h"
 
 namespace bsp::decide {
 namespace {

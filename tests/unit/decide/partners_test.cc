@@ -1,6 +1,6 @@
 // Whom ranks hear from: what Auto makes of it, that it never believes more than was received, and that no published
 // heuristic sees it.
-#include "operator/decide/partners.h"
+#include "operator/decide/auto/partners.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,8 +10,9 @@
 #include <cstdio>
 #include <limits>
 
-#include "operator/decide/auto.h"
+#include "operator/decide/auto/auto.h"
 #include "operator/decide/explain.h"
+#include "operator/decide/make_plan.h"
 #include "tests/bench/closed_loop.h"
 #include "tests/unit/decide/random_job.h"
 #include "tests/unit/decide/world.h"

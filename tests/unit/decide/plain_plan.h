@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "operator/decide/plan.h"
+#include "operator/decide/model/plan.h"
 
 namespace bsp::decide {
 

@@ -5,7 +5,8 @@
 
 #include <random>
 
-#include "operator/decide/strategy.h"
+#include "operator/decide/make_plan.h"
+#include "operator/decide/model/strategy.h"
 #include "tests/unit/decide/random_job.h"
 
 namespace bsp::decide {

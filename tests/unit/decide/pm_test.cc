@@ -1,4 +1,4 @@
-#include "operator/decide/pm.h"
+#include "operator/decide/model/pm.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,8 +6,9 @@
 #include <numeric>
 #include <random>
 
-#include "operator/decide/pm.h"
-#include "operator/decide/strategy.h"
+#include "operator/decide/model/pm.h"
+#include "operator/decide/make_plan.h"
+#include "operator/decide/model/strategy.h"
 #include "tests/unit/decide/random_job.h"
 #include "tests/unit/decide/superstep_time.h"
 #include "tests/unit/decide/world.h"

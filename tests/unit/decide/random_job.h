@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "operator/decide/plan.h"
+#include "operator/decide/model/plan.h"
 
 namespace bsp::decide {
 

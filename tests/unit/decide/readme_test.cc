@@ -7,7 +7,7 @@
 #include <string>
 
 #include "operator/decide/explain.h"
-#include "operator/decide/strategy.h"
+#include "operator/decide/model/strategy.h"
 #include "tests/unit/decide/world.h"
 
 namespace bsp::decide {

@@ -13,8 +13,8 @@
 #include "operator/decide/fast/peaks.h"
 #include "operator/decide/fast/pick_tree.h"
 #include "operator/decide/fast/tournament.h"
-#include "operator/decide/pm.h"
-#include "operator/decide/sparse_grid.h"
+#include "operator/decide/model/pm.h"
+#include "operator/decide/model/sparse_grid.h"
 #include "tests/unit/decide/random_job.h"
 
 namespace bsp::decide {

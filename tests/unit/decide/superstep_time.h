@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "operator/decide/metrics.h"
-#include "operator/decide/model.h"
+#include "operator/decide/model/metrics.h"
+#include "operator/decide/model/model.h"
 
 namespace bsp::decide {
 

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "operator/decide/take_back.h"
+#include "operator/decide/auto/take_back.h"
 #include "tests/unit/decide/auto_job.h"
 #include "tests/unit/decide/random_job.h"
 

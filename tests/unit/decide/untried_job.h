@@ -5,7 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "operator/decide/auto.h"
+#include "operator/decide/auto/auto.h"
+#include "operator/decide/make_plan.h"
 #include "tests/bench/closed_loop.h"
 #include "tests/unit/decide/world.h"
 

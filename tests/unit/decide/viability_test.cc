@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "operator/decide/fast/processors.h"
-#include "operator/decide/strategy.h"
+#include "operator/decide/model/strategy.h"
 #include "tests/unit/decide/world.h"
 
 namespace bsp::decide {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "operator/decide/auto.h"
-#include "operator/decide/settle.h"
-#include "operator/decide/waves.h"
+#include "operator/decide/auto/auto.h"
+#include "operator/decide/auto/settle.h"
+#include "operator/decide/auto/waves.h"
 #include "tests/unit/decide/auto_job.h"
 #include "tests/unit/decide/random_job.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "operator/decide/plan.h"
+#include "operator/decide/make_plan.h"
 #include "tests/unit/decide/superstep_time.h"
 
 namespace bsp::decide {

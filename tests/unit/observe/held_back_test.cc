@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "operator/decide/auto.h"
+#include "operator/decide/auto/auto.h"
 #include "operator/observe/work.h"
 #include "tests/unit/observe/operator_loop.h"
 

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "operator/decide/make_plan.h"
 #include "operator/observe/rank_factors.h"
 #include "operator/observe/slowdowns.h"
 #include "operator/observe/snapshot.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "operator/decide/auto.h"
+#include "operator/decide/auto/auto.h"
 #include "tests/unit/observe/operator_loop.h"
 
 namespace bsp::observe {

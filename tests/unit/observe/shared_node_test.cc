@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <map>
 
-#include "operator/decide/auto.h"
+#include "operator/decide/auto/auto.h"
 #include "tests/unit/observe/operator_loop.h"
 
 namespace bsp::observe {

@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <set>
 
-#include "operator/decide/auto.h"
-#include "operator/decide/columns.h"
+#include "operator/decide/auto/auto.h"
+#include "operator/decide/make_plan.h"
+#include "operator/decide/model/columns.h"
 #include "operator/observe/snapshot.h"
 
 namespace bsp::observe {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "operator/decide/make_plan.h"
 #include "operator/observe/snapshot.h"
 #include "tests/bench/closed_loop.h"
 

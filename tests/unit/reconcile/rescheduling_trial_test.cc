@@ -4,7 +4,7 @@
 #include <format>
 #include <memory>
 
-#include "operator/decide/take_back.h"
+#include "operator/decide/auto/take_back.h"
 #include "tests/unit/reconcile/rescheduling_fixture.h"
 
 namespace bsp::reconcile {

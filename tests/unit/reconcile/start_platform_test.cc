@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <format>
 
-#include "operator/decide/mapping.h"
+#include "operator/decide/model/mapping.h"
 #include "operator/reconcile/shell/node_benchmarks.h"
 #include "tests/unit/reconcile/world.h"
 

@@ -13,7 +13,8 @@
 #include <print>
 
 #include "base/core/read_file.h"
-#include "operator/decide/strategy.h"
+#include "operator/decide/make_plan.h"
+#include "operator/decide/model/strategy.h"
 #include "operator/record/replay.h"
 #include "tests/unit/decide/world.h"
 #include "tests/unit/record/random_call.h"

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "operator/decide/make_plan.h"
 #include "operator/record/call.h"
 #include "tests/unit/decide/random_job.h"
 
