@@ -18,7 +18,27 @@
 namespace bsp::decide {
 namespace {
 
-// The window's means in place of its last superstep, where that is cheap: they have less noise.
+// What a call starts from: how far it looks ahead, what the job owes, and what counts as a gain.
+struct Terms {
+  double H = 0;            // supersteps to come
+  double noise = 0;        // standard error of the measured work, relative
+  double sure = 0;         // of a superstep: less is no gain
+  double owed = 0;         // s
+  double budget = 0;       // s that a wave may cost; infinite: any
+  double worth_it = 0;     // s: F of a plan must not exceed it
+  Verdict verdict{};       // on the last wave
+};
+
+// The mapping that the search has found, and whether to go there.
+struct Choice {
+  Candidate best{};
+  bool pays = false;
+  bool replayed = false;  // noise hid its gain, and replayed superstep by superstep it is one
+  double least = 0;       // of a superstep, that it had to gain
+  double unsteady = 0;    // of a superstep, that it had to gain since speeds change for a while
+};
+
+// The window's means in place of its last superstep: they have less noise.
 Metrics averaged(const Metrics& m) {
   Metrics mean{.last = m.last};
   const double n = static_cast<double>(m.supersteps);
@@ -27,6 +47,13 @@ Metrics averaged(const Metrics& m) {
   for (std::size_t i = 0; i < mean.last.recv_bytes.rows(); ++i)
     for (double& bytes : mean.last.recv_bytes.row(i)) bytes /= n;
   return mean;
+}
+
+// Where they are cheap.
+std::optional<Metrics> affordable_means(const Case& c) {
+  constexpr std::size_t kMostValues = 1'000'000;
+  if (c.snapshot.ranks.size() * c.columns.sets > kMostValues) return std::nullopt;
+  return averaged(c.metrics);
 }
 
 Move move_of_wave(const Case& c, const AutoSearch& search, double H, RankId i, ProcessorId to,
@@ -96,10 +123,10 @@ std::uint64_t call_after(const Case& c, double left) {
 }
 
 // Sends one rank to a Set that may be faster than assumed (explore.h). Supersteps until that can be paid for; 0: it does.
-double send_explorer(const Case& c, const Case& steady, const AutoSearch& search, double H, double sure, Plan& plan) {
-  const Exploration found = explore(c, steady, search, H, sure, plan.next.owed);
+double send_explorer(const Case& c, const Case& steady, const AutoSearch& search, const Terms& terms, Plan& plan) {
+  const Exploration found = explore(c, steady, search, terms.H, terms.sure, plan.next.owed);
   if (found.after > 0) return found.after;
-  add_wave(steady, search, H, found.on, plan);
+  add_wave(steady, search, terms.H, found.on, plan);
   std::erase_if(plan.stays, [&](const Stay& stay) { return stay.rank == plan.moves.front().rank; });
   plan.objective.after = found.F;
   plan.forecast.after = search.superstep_of(found.on);
@@ -111,26 +138,110 @@ double send_explorer(const Case& c, const Case& steady, const AutoSearch& search
 }
 
 // Why each of the PM list that does not move stays.
-void add_stays(const Case& c, std::span<const PmEntry> list, const AutoSearch& search, const Candidate& best, bool pays,
-               double worth_it, Plan& plan) {
+void add_stays(const Case& c, std::span<const PmEntry> list, const AutoSearch& search, const Choice& choice,
+               const Terms& terms, Plan& plan) {
+  const Candidate& best = choice.best;
   const std::vector<double> seconds = processor_seconds(c.columns, c.metrics.last.instructions, c.columns.on);
-  const double longest = pays ? search.superstep_of(best.waves.after.front()) : search.now();
+  const double longest = choice.pays ? search.superstep_of(best.waves.after.front()) : search.now();
   for (const PmEntry& e : list) {
     const std::uint32_t i = e.rank.value;
     const ProcessorId on = c.columns.on[i];
     const bool found = !best.waves.after.empty();
-    if (pays && best.waves.after.front()[i] != on) continue;
+    if (choice.pays && best.waves.after.front()[i] != on) continue;
     Stay stay{.rank = e.rank, .reason = Reason::kNotCandidate, .target = e.target};
     stay.value = seconds[on.value] + search.comm_in(e.rank, c.columns.own[i]);
     stay.limit = longest;
     const ProcessorId wanted = found ? best.waves.after.back()[i] : on;
     if (found && wanted != on) {
       stay.target = c.columns.set[wanted.value];
-      stay.reason = pays ? Reason::kNoCapacity : Reason::kGainBelowMinimum;
-      if (!pays) stay.value = best.F, stay.limit = worth_it;
+      stay.reason = choice.pays ? Reason::kNoCapacity : Reason::kGainBelowMinimum;
+      if (!choice.pays) stay.value = best.F, stay.limit = terms.worth_it;
     }
     plan.stays.push_back(stay);
   }
+}
+
+// Reported or not.
+std::uint64_t supersteps_since_last(const Plan& plan) { return plan.superstep.value + 1 - plan.now.k.value; }
+
+// Moves that turned out to be bad are made up for, whatever the job owes: to stay costs more each superstep.
+double budget_after(const Case& c, double owed, bool misled) {
+  return misled ? std::numeric_limits<double>::infinity() : budget_of(c, owed);
+}
+
+// Before the search: what the last waves did, and what the next one may cost.
+Terms judge(const Case& c, const AutoSearch& search, std::uint64_t since_last) {
+  const bool moved = std::ranges::any_of(c.columns.special, [](const auto special) { return special != 0; });
+  const double unmoved = moved ? search.superstep_of(before_all_moves(c)) : search.now();
+  Terms terms{.H = horizon_of(c), .noise = noise_of(c.metrics), .verdict = judge_wave(c)};
+  terms.sure = std::max(AutoRule::kLeast, AutoRule::kSure * terms.noise);
+  terms.owed = c.owed - (unmoved - search.now()) * static_cast<double>(since_last);
+  terms.budget = budget_after(c, terms.owed, unmoved < search.now() * (1 - terms.sure));
+  terms.worth_it = terms.H * search.now() * (1 - c.params.min_gain);
+  return terms;
+}
+
+// The plan of a call that moves nothing.
+void begin(Plan& plan, const Case& c, const Terms& terms, const AutoSearch& search) {
+  plan.next.wave = terms.verdict.open ? c.wave : Judged{};
+  plan.next.owed = terms.owed;
+  plan.rules = {.supersteps = terms.H, .least_gain = terms.sure, .noise = terms.noise, .owed = terms.owed, .budget = terms.budget};
+  plan.forecast.before = plan.forecast.after = search.now();
+  plan.objective.before = plan.objective.after = terms.H * search.now();
+}
+
+// What has been taken back so far was enough, or isn't seen yet.
+void wait_for_way_back(const Case& c, std::span<const PmEntry> list, const Terms& terms, Plan& plan) {
+  for (const PmEntry& e : list) plan.stays.push_back(no_candidate(c, e, c.wave.before));
+  plan.next.alpha = terms.verdict.measured ? TakeBack::kCooldown * c.params.alpha0 : TakeBack::kMeasured;
+}
+
+// Whether `it` gains more than `least` of a superstep, and than `choice.unsteady`, which the call sets to what changing speeds may feign.
+bool is_sure(const Candidate& it, double least, double error, const AutoSearch& search, Choice& choice) {
+  choice.unsteady = AutoRule::kSure * error;
+  return it.superstep <= search.now() * (1 - std::max(least, choice.unsteady));
+}
+
+// The shortest mapping that can be paid for, if its gain is sure; else the part of it whose gain is sure, superstep by superstep.
+Choice choose(const Case& c, AutoSearch& search, std::span<const PmEntry> list, const Terms& terms) {
+  search.afford(terms.budget);
+  search.run(list);
+  const Candidate found = search.best();
+  search.leave_out(AutoRule::kSlack * terms.sure * search.now());
+  Choice choice{.best = search.best(), .least = terms.sure};
+  const auto can_pay = [&](const Candidate& it) { return !it.waves.after.empty() && it.F <= terms.worth_it; };
+  choice.pays = can_pay(choice.best) &&
+                is_sure(choice.best, terms.sure, search.error_of_longest(choice.best.waves.after.back()), search, choice);
+  if (!choice.pays) {
+    Candidate part = search.faster_part_of(found, c.metrics.I_recent);
+    if (can_pay(part) &&
+        is_sure(part, AutoRule::kLeast, search.error_of_any_move(part.waves.after.back()), search, choice)) {
+      choice.pays = choice.replayed = true;
+      choice.least = AutoRule::kLeast;
+      choice.best = std::move(part);
+    }
+  }
+  if (choice.pays) search.take_along(choice.best, terms.sure);
+  return choice;
+}
+
+// The first wave of the chosen mapping is the plan.
+void add_first_wave(const Case& c, const Case& steady, const AutoSearch& search, const Choice& choice, const Terms& terms,
+                    Plan& plan) {
+  const Waves& waves = choice.best.waves;
+  const std::vector<ProcessorId>& first = waves.after.front();
+  const bool one_wave = waves.after.size() == 1;
+  add_wave(steady, search, terms.H, first, plan);
+  std::erase_if(plan.stays, [&](const Stay& stay) { return first[stay.rank.value] != c.columns.on[stay.rank.value]; });
+  plan.objective.after = choice.best.F;
+  plan.forecast.after = choice.replayed && one_wave ? choice.best.superstep : search.superstep_of(first);
+  plan.rules.waves = static_cast<std::uint32_t>(waves.after.size());
+  if (c.params.migrates) plan.next.owed += waves.pause.front();
+  if (terms.verdict.measured && c.params.migrates) plan.next.wave = judged_from(c, plan.superstep, search.now());
+  if (!one_wave)
+    plan.next.alpha = AutoRule::kBetween;  // for the slots that this wave leaves
+  else if (plan.next.wave.before > 0)
+    plan.next.alpha = TakeBack::kMeasured;
 }
 
 }  // namespace
@@ -198,74 +309,22 @@ template <>
 void plan<Heuristic::kAuto>(const Case& c, std::span<const PmEntry> list, Plan& plan) {
   plan.objective.name = "time to the end";
   if (c.snapshot.ranks.empty()) return;
-  const std::size_t values = c.snapshot.ranks.size() * c.columns.sets;
-  constexpr std::size_t kMostAveraged = 1'000'000;
-  std::optional<Metrics> mean;
-  if (values <= kMostAveraged) mean = averaged(c.metrics);
+  const std::optional<Metrics> mean = affordable_means(c);
   const Case steady = c.with(mean ? *mean : c.metrics);
-  const double H = horizon_of(c);
-  AutoSearch search(steady, H);
-  const bool moved = std::ranges::any_of(c.columns.special, [](const auto special) { return special != 0; });
-  const double unmoved = moved ? search.superstep_of(before_all_moves(c)) : search.now();
-  const double noise = noise_of(c.metrics);
-  const Verdict verdict = judge_wave(c);
-  plan.next.wave = verdict.open ? c.wave : Judged{};
-  const double sure = std::max(AutoRule::kLeast, AutoRule::kSure * noise);
-  const std::uint64_t since_last = plan.superstep.value + 1 - plan.now.k.value;  // reported or not
-  plan.next.owed = c.owed - (unmoved - search.now()) * static_cast<double>(since_last);
-  // Moves that turned out to be bad are made up for, whatever the job owes: to stay costs more each superstep.
-  const bool misled = unmoved < search.now() * (1 - sure);
-  const double budget = misled ? std::numeric_limits<double>::infinity() : budget_of(c, plan.next.owed);
-  plan.rules = {.supersteps = H, .least_gain = sure, .noise = noise, .owed = plan.next.owed, .budget = budget};
-  plan.forecast.before = plan.forecast.after = search.now();
-  plan.objective.before = plan.objective.after = H * search.now();
-  if (verdict.slower && take_back(steady, search, H, list, plan)) return;
-  if (c.wave.until.value > 0 && !verdict.slower) {  // what has been taken back so far was enough, or isn't seen yet
-    for (const PmEntry& e : list) plan.stays.push_back(no_candidate(c, e, c.wave.before));
-    plan.next.alpha = verdict.measured ? TakeBack::kCooldown * c.params.alpha0 : TakeBack::kMeasured;
-    return;
-  }
-  search.afford(budget);
-  search.run(list);
-  const Candidate found = search.best();
-  search.leave_out(AutoRule::kSlack * sure * search.now());
-  const double worth_it = plan.objective.before * (1 - c.params.min_gain);
-  const auto is_worth_it = [&](const Candidate& it, double least, auto error_of) {
-    if (it.waves.after.empty() || it.F > worth_it) return false;
-    plan.rules.unsteady = AutoRule::kSure * (search.*error_of)(it.waves.after.back());
-    return it.superstep <= search.now() * (1 - std::max(least, plan.rules.unsteady));
-  };
-  Candidate best = search.best();
-  bool pays = is_worth_it(best, sure, &AutoSearch::error_of_longest);
-  if (!pays)
-    if (auto part = search.faster_part_of(found, c.metrics.I_recent);
-        is_worth_it(part, AutoRule::kLeast, &AutoSearch::error_of_any_move)) {
-      pays = plan.rules.replayed = true;
-      plan.rules.least_gain = AutoRule::kLeast;
-      best = std::move(part);
-    }
-  if (pays) search.take_along(best, sure);
-  add_stays(steady, list, search, best, pays, worth_it, plan);
-  double next = search.next_pays(pays ? best : search.without_moves(), sure);
-  if (!pays && c.params.migrates && verdict.measured && !verdict.open)
-    next = std::min(next, send_explorer(c, steady, search, H, sure, plan));
+  AutoSearch search(steady, horizon_of(c));
+  const Terms terms = judge(c, search, supersteps_since_last(plan));
+  begin(plan, c, terms, search);
+  if (terms.verdict.slower && take_back(steady, search, terms.H, list, plan)) return;
+  if (c.wave.until.value > 0 && !terms.verdict.slower) return wait_for_way_back(c, list, terms, plan);
+
+  const Choice choice = choose(c, search, list, terms);
+  plan.rules.least_gain = choice.least, plan.rules.unsteady = choice.unsteady, plan.rules.replayed = choice.replayed;
+  add_stays(steady, list, search, choice, terms, plan);
+  double next = search.next_pays(choice.pays ? choice.best : search.without_moves(), terms.sure);
+  if (!choice.pays && c.params.migrates && terms.verdict.measured && !terms.verdict.open)
+    next = std::min(next, send_explorer(c, steady, search, terms, plan));
   if (goes_by_age(c)) plan.next.alpha = call_after(c, next);
-  if (!pays) return;
-  add_wave(steady, search, H, best.waves.after.front(), plan);  // the first wave is the plan
-  std::erase_if(plan.stays, [&](const Stay& stay) {
-    return best.waves.after.front()[stay.rank.value] != c.columns.on[stay.rank.value];
-  });
-  plan.objective.after = best.F;
-  if (c.params.migrates) plan.next.owed += best.waves.pause.front();
-  const bool one_wave = best.waves.after.size() == 1;
-  plan.forecast.after =
-      plan.rules.replayed && one_wave ? best.superstep : search.superstep_of(best.waves.after.front());
-  plan.rules.waves = static_cast<std::uint32_t>(best.waves.after.size());
-  if (verdict.measured && c.params.migrates) plan.next.wave = judged_from(c, plan.superstep, search.now());
-  if (!one_wave)
-    plan.next.alpha = AutoRule::kBetween;  // for the slots that this wave leaves
-  else if (plan.next.wave.before > 0)
-    plan.next.alpha = TakeBack::kMeasured;
+  if (choice.pays) add_first_wave(c, steady, search, choice, terms, plan);
 }
 
 // Auto searches from Bottleneck's answer, so that a rank stays for the same reasons.
