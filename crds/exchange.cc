@@ -17,7 +17,7 @@ std::unexpected<Error> wrong_exchange(std::string_view where, std::string_view w
 }
 
 bool has_loads(ExchangeKind kind) {
-  return kind == ExchangeKind::kHello || kind == ExchangeKind::kLoad || kind == ExchangeKind::kAnswer;
+  return kind == ExchangeKind::kHello || kind == ExchangeKind::kLoads || kind == ExchangeKind::kAnswer;
 }
 
 // What depends on the group and on what the batch itself says.

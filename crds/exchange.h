@@ -33,7 +33,7 @@ inline constexpr const char* kExchange = "exchange";
 // instructions).
 enum class ExchangeKind {
   kHello,    // Naive, Increments: loads = all I hold, sent once at the start
-  kLoad,     // Naive: loads = all I hold, id = 2, 3, …; Increments: loads = what it has changed by since the last one
+  kLoads,    // Naive: loads = all I hold, id = 2, 3, …; Increments: loads = what it has changed by since the last one
   kReserve,  // Increments: assignments = what I have just decided
   kNoMoreMaster,  // Naive, Increments: I make no more decisions; don't send me loads
   kStart,         // Snapshot: request `id`, replaces my earlier ones; I had finished `decided` decisions before

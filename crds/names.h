@@ -71,8 +71,10 @@ inline constexpr std::string_view kRunDir = "/run/bsp";                 // share
 inline constexpr std::string_view kRingFile = "/run/bsp/ring";          // sidecar/ring/ring.h
 inline constexpr std::string_view kEpochFile = "/run/bsp/epoch";        // the epoch descriptor
 inline constexpr std::string_view kControlSocket = "/run/bsp/control";  // sidecar listens, bsp-init connects
-inline constexpr std::string_view kImagesDir = "/run/bsp/images";       // capture socket and received images
-inline constexpr std::string_view kTlsDir = "/run/bsp-tls";             // ca.pem, cert.pem, key.pem: sidecar only
+// Where the sidecar, and it alone, mounts the volume of the checkpoint sets.
+inline constexpr std::string_view kStorageDir = "/var/lib/bsp-sets";
+inline constexpr std::string_view kImagesDir = "/run/bsp/images";  // capture socket and received images
+inline constexpr std::string_view kTlsDir = "/run/bsp-tls";        // ca.pem, cert.pem, key.pem: sidecar only
 
 // Open MPI's files in /dev/shm begin with it: they last as long as an epoch, and belong to one pod.
 inline constexpr std::string_view kSharedSegment = "sm_segment.";
@@ -123,6 +125,7 @@ inline constexpr std::string_view kEnvPod = "BSP_POD";            // pod name = 
 inline constexpr std::string_view kEnvListen = "BSP_LISTEN";      // address:port, default [::]:7600
 inline constexpr std::string_view kEnvLiveness = "BSP_LIVENESS";  // address:port of the liveness probe; "": none
 inline constexpr std::string_view kEnvTlsDir = "BSP_TLS_DIR";     // instead of /run/bsp-tls
+inline constexpr std::string_view kEnvStorage = "BSP_STORAGE";    // directory of the checkpoint sets; "": none
 // Not empty: no bsp-init will connect, and the program runs as the sidecar's user. Tests only.
 inline constexpr std::string_view kEnvWithoutInit = "BSP_WITHOUT_INIT";
 // Fault points: "point=action" pairs separated by commas (see base/core/fault.h). Tests only.

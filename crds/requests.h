@@ -60,13 +60,48 @@ constexpr void fields_of(Of<SendRequest>, auto&& v) {
   v("to_address", &SendRequest::to_address, kRequired);
 }
 
+// Which set an image belongs to, and its key. The key is added when the request is sent (operator/reconcile/shell).
+struct SaveRequest {  // save
+  std::uint64_t set = 0;
+  std::uint64_t epoch = 0;  // that the ranks closed at the gate
+  std::uint32_t attempt = 0;
+  std::string key = {};  // 32 bytes in base64
+  bool operator==(const SaveRequest&) const = default;
+};
+constexpr void fields_of(Of<SaveRequest>, auto&& v) {
+  v("set", &SaveRequest::set, kRequired);
+  v("epoch", &SaveRequest::epoch, kRequired);
+  v("attempt", &SaveRequest::attempt, kRequired);
+  v("key", &SaveRequest::key);
+}
+
+struct LoadRequest {  // load
+  SaveRequest image = {};
+  std::string digest = {};
+};
+constexpr void fields_of(Of<LoadRequest>, auto&& v) {
+  v("image", &LoadRequest::image, kRequired);
+  v("digest", &LoadRequest::digest, kRequired);
+}
+
+struct KeepSetsRequest {  // keepSets
+  std::uint64_t below = 0;
+  std::vector<std::uint64_t> keep = {};
+};
+constexpr void fields_of(Of<KeepSetsRequest>, auto&& v) {
+  v("below", &KeepSetsRequest::below, kRequired);
+  v("keep", &KeepSetsRequest::keep, kRequired);
+}
+
 struct CommitRequest {  // commitGate
   std::uint64_t superstep = 0;
-  std::optional<SendRequest> send;
+  std::optional<SendRequest> send = {};
+  std::optional<SaveRequest> save = {};
 };
 constexpr void fields_of(Of<CommitRequest>, auto&& v) {
   v("superstep", &CommitRequest::superstep, kRequired);
   v("send", &CommitRequest::send);
+  v("save", &CommitRequest::save);
 }
 
 struct ReceiveRequest {  // receive

@@ -25,6 +25,8 @@ std::size_t digits(std::uint64_t number) {
 
 }  // namespace
 
+std::string set_name(std::uint64_t set) { return std::format("set-{}", set); }
+
 void to_json(json& j, const EpochPlan& v) { j = reflect::write(v); }
 void to_json(json& j, const RankStatus& v) { j = reflect::write(v); }
 void to_json(json& j, const RankReport& v) { j = reflect::write(v); }

@@ -34,15 +34,21 @@ using bsp::to_string;
 //                                                      is not open yet is refused from then on
 // O  openEpoch        {epoch}                  -> {}   writes the descriptor, continues a stopped program
 // O  armGate          {superstep}              -> {completed, late}   late: the rank has passed it
-// O  commitGate       {superstep, send?}       -> {}   the rank closes its epoch at the first edge >= superstep
-//                                                      at which all ranks can; `send`, the fields of that verb,
-//                                                      is then done as soon as it has stopped there
+// O  commitGate       {superstep, send?, save?} -> {}  the rank closes its epoch at the first edge >= superstep
+//                                                      at which all ranks can; `send` or `save`, the fields of that
+//                                                      verb, is then done as soon as it has stopped there
 // O  cancelGate       {superstep}              -> {}   armed: gone; committed: once the ranks agree, unless they close
 // O  receive          {migration, from_pod, restore?} -> {}   this pod waits for a checkpoint; with restore: true
 //                                                      it is restored as soon as all of it is verified
 // O  send             {migration, to_pod, to_address} -> {}   dump the stopped program and stream it there
 // O  restore          {migration}              -> {}   restore what was received, leave it stopped
 // O  discard          {migration}              -> {}   forget a checkpoint; kills a restored, never continued copy
+// O  save             {set, epoch, attempt, key} -> {}  dump the stopped program into memory, and write it from
+//                                                      there into the storage; the program may go on meanwhile
+// O  load             {image: {as of save}, digest} -> {}  read the rank's image of that set from the storage and, once all of
+//                                                      it is verified, restore it, and leave it stopped; its status is
+//                                                      that of a transfer named set_name(set)
+// O  keepSets         {below, keep: [set]}     -> {}   remove the job's sets below `below`, but for those, from the storage
 // O  kill             {}                       -> {}   SIGKILL the program (source after the commit, job end)
 // O  report           {since, max_bytes?, every?} -> RankReport with the supersteps after `since`, oldest first, as many
 //                                                      as max_bytes hold, but one at least; left_out says how many more.
@@ -76,6 +82,9 @@ inline constexpr const char* kReceive = "receive";
 inline constexpr const char* kSend = "send";
 inline constexpr const char* kRestore = "restore";
 inline constexpr const char* kDiscard = "discard";
+inline constexpr const char* kSave = "save";
+inline constexpr const char* kLoad = "load";
+inline constexpr const char* kKeepSets = "keepSets";
 inline constexpr const char* kKill = "kill";
 inline constexpr const char* kReport = "report";
 inline constexpr const char* kSetReport = "setReport";
@@ -189,6 +198,7 @@ struct TransferStatus {
   std::uint64_t transfer_ns = 0;  // first byte sent or taken -> verified
   std::uint64_t restore_ns = 0;   // criu restore, start to exit
   std::string error;
+  bool unusable = false;  // kFailed: the stored image can't be restored, and trying again won't help
 
   bool operator==(const TransferStatus&) const = default;
 };
@@ -201,7 +211,43 @@ constexpr void fields_of(Of<TransferStatus>, auto&& v) {
   v("transfer_ns", &TransferStatus::transfer_ns, kMetric);
   v("restore_ns", &TransferStatus::restore_ns, kMetric);
   v("error", &TransferStatus::error, kText);
+  v("unusable", &TransferStatus::unusable, kRare);
 }
+
+// A rank's part of a checkpoint set, at its source.
+enum class SavePhase {
+  kIdle,
+  kDumping,  // criu dumps into memory
+  kDumped,   // all of it is in memory: the program may go on, and the image is being written into the storage
+  kStored,
+  kFailed,  // see error; the program is still stopped, or runs
+};
+constexpr auto names_of(Of<SavePhase>) {
+  return std::to_array<std::string_view>({"Idle", "Dumping", "Dumped", "Stored", "Failed"});
+}
+
+struct SaveStatus {
+  std::uint64_t set = 0;
+  SavePhase phase = SavePhase::kIdle;
+  std::uint64_t bytes = 0;     // of the image, plain
+  std::uint64_t dump_ns = 0;   // until all of it was in memory
+  std::uint64_t store_ns = 0;  // from then until it was stored
+  std::string digest = {};     // SHA-256 of the stored file in hexadecimal
+  std::string error = {};
+
+  bool operator==(const SaveStatus&) const = default;
+};
+constexpr void fields_of(Of<SaveStatus>, auto&& v) {
+  v("set", &SaveStatus::set, kCount);
+  v("phase", &SaveStatus::phase, kRequired);
+  v("bytes", &SaveStatus::bytes, kMetric);
+  v("dump_ns", &SaveStatus::dump_ns, kMetric);
+  v("store_ns", &SaveStatus::store_ns, kMetric);
+  v("digest", &SaveStatus::digest, kText);
+  v("error", &SaveStatus::error, kText);
+}
+// The name under which bsp-init knows a set's dump and restore, as it knows a migration's.
+std::string set_name(std::uint64_t set);
 
 // What a unit of each kind of work takes on the pod's CPU, in ns of CPU time (sidecar/agent/benchmark.h). Written by the sidecar,
 // once, before the program runs; read by operator/observe/benchmarks.h.
@@ -267,6 +313,7 @@ struct RankStatus {
   // The build id of the pod's /bsp/libbspmpi.so, in hex: a program moves only to where the file is the same. "": not known.
   std::string runtime;
   TransferStatus transfer;
+  std::optional<SaveStatus> save;  // not set: none yet
 
   bool operator==(const RankStatus&) const = default;
 };
@@ -306,6 +353,7 @@ constexpr void fields_of(Of<RankStatus>, auto&& v) {
   v("program_features", &RankStatus::program_features, kRare);
   v("runtime", &RankStatus::runtime, Field{.rare = true, .most = kMostText});
   v("transfer", &RankStatus::transfer);
+  v("save", &RankStatus::save);
 }
 
 // --- Superstep reports -----------------------------------------------------------------------------

@@ -14,7 +14,7 @@ void Increments::received(Member from, const Message& message, Output& out) {
   if (view_.lost(from)) return;
   switch (message.kind) {
     case Kind::kHello:
-    case Kind::kLoad:
+    case Kind::kLoads:
       for (std::uint32_t r = 0; r < config_.resources; ++r) view_.row(from)[r] += message.loads[r];
       if (message.kind != Kind::kHello) return;
       // A Hello has the member's whole load, so earlier knowledge no longer counts.
@@ -43,7 +43,7 @@ void Increments::load_changed(std::uint32_t resource, double by, bool assigned, 
 
 void Increments::broadcast_beyond(double threshold, Output& out) {
   if (!exceeds(unsent_, threshold)) return;
-  broadcast({.kind = Kind::kLoad, .loads = unsent_}, out);
+  broadcast({.kind = Kind::kLoads, .loads = unsent_}, out);
   std::ranges::fill(unsent_, 0.0);
 }
 

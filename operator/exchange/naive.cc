@@ -14,7 +14,7 @@ void Naive::start(std::span<const double> own, Output& out) {
 void Naive::received(Member from, const Message& message, Output& out) {
   if (view_.lost(from)) return;
   if (message.kind == Kind::kNoMoreMaster) return no_more(from);
-  if (message.kind != Kind::kHello && message.kind != Kind::kLoad) return;
+  if (message.kind != Kind::kHello && message.kind != Kind::kLoads) return;
   if (message.id <= versions_[from]) return;
   versions_[from] = message.id;
   std::ranges::copy(message.loads, view_.row(from).begin());
@@ -31,7 +31,7 @@ void Naive::broadcast_beyond(double threshold, Output& out) {
   for (std::size_t i = 0; i < changes.size(); ++i) changes[i] -= sent_[i];
   if (!exceeds(changes, threshold)) return;
   sent_.assign(own().begin(), own().end());
-  broadcast({.kind = Kind::kLoad, .id = ++version_, .loads = sent_}, out);
+  broadcast({.kind = Kind::kLoads, .id = ++version_, .loads = sent_}, out);
 }
 
 void Naive::decided(std::span<const Assignment> /*assignments*/, Output& /*out*/) {}

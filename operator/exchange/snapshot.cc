@@ -21,7 +21,7 @@ void Snapshot::received(Member from, const Message& message, Output& out) {
     case Kind::kEnd:
       return take_end(from, message, out);
     case Kind::kHello:
-    case Kind::kLoad:
+    case Kind::kLoads:
     case Kind::kReserve:
     case Kind::kNoMoreMaster:
       return;  // from another mechanism

@@ -76,6 +76,7 @@ Result<Config> Config::from_environment() {
   std::error_code missing;  // then there is no such file either
   config.runtime =
       build_id_of(std::filesystem::read_symlink("/proc/self/exe", missing).replace_filename("libbspmpi.so"));
+  config.storage = variable(names::kEnvStorage);
   config.without_init = !variable(names::kEnvWithoutInit).empty();
   if (!variable(fencing::kEnvLimit).empty()) {
     BSP_TRY(const std::uint32_t limit, number(fencing::kEnvLimit));

@@ -25,6 +25,7 @@ struct Config {
   std::string run_dir;
   CpuFeatures cpu_features;   // of this machine
   std::string runtime;        // build id of libbspmpi.so beside this program: RankStatus::runtime
+  std::string storage = {};   // directory of the checkpoint sets; "": there is none
   bool without_init = false;  // tests only: the program runs as this user
   std::chrono::milliseconds fence_limit = fencing::kLimit;
 

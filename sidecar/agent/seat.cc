@@ -48,7 +48,11 @@ Seat::Seat(Pod pod, std::uint32_t number, collect::RingFile ring)
                       [this] {
                         pod_.save();
                         refresh();
-                      }}) {
+                      },
+                  .other_dump = [this] { return saves_.is_dumping(); }}),
+      saves_(pod_.loop, pod_.config.seat_path(number, "images"), pod_.config.path("sidecar"),
+             {.send_to_init = [this](const control::ToInit& m) { return control_->send(m); },
+              .changed = [this] { refresh(); }}) {
   // Increases across restarts too, so that a watcher of the previous sidecar sees a change.
   status_.version = realtime_ns() / 1'000'000;
 }
@@ -72,7 +76,7 @@ void Seat::aborted(int status, const std::string& message) {
 }
 
 void Seat::operator_spoke() {
-  if (bye_ != 0) dismiss_init();
+  if (end_.stays != 0) dismiss_init();
 }
 
 // --- bsp-init ----------------------------------------------------------------------------------------
@@ -81,12 +85,13 @@ void Seat::on_init_message(const control::FromInit& message) {
   const bool hello = std::holds_alternative<control::Hello>(message);
   program_.apply(message, realtime_ns());
   transfers_.on_init(message);
+  saves_.on_init(message);
   if (program_.exited() && (hello || std::holds_alternative<control::Exited>(message))) {
     log_info("the program has ended",
              {{"code", program_.exit_code}, {"signal", program_.exit_signal}, {"message", program_.exit_message}});
     pod_.save();  // before `bye`, after which bsp-init forgets it
     refresh();
-    if (!ended_) ended_ = std::chrono::steady_clock::now();
+    if (!end_.seen) end_.seen = std::chrono::steady_clock::now();
     dismiss_init();
     return;
   }
@@ -114,20 +119,21 @@ void Seat::become_free() {
   ring_.clear();
   abort_message_.clear();
   order_.reset();
-  ended_.reset();
+  end_.seen.reset();
   pod_.epochs.vacate(number_);
+  saves_.forget();
   transfers_.forget();  // saves
 }
 
 void Seat::dismiss_init() {
-  pod_.loop.cancel(std::exchange(bye_, 0));
+  pod_.loop.cancel(std::exchange(end_.stays, 0));
   const bool well = program_.exit_code == 0 && program_.exit_signal == 0;
-  if (!well || !pod_.fence().must_stay(*ended_)) {
+  if (!well || !pod_.fence().must_stay(*end_.seen)) {
     (void)control_->send(control::Bye{});
     return;
   }
   (void)control_->send(control::Stay{});
-  bye_ = pod_.loop.after(kStayInterval, [this] { dismiss_init(); });
+  end_.stays = pod_.loop.after(kStayInterval, [this] { dismiss_init(); });
 }
 
 void Seat::end_program(const std::string& why) {
@@ -155,6 +161,7 @@ void Seat::on_init_lost() {
   log_warning("bsp-init has disconnected");
   program_.init_connected = false;
   transfers_.init_lost();
+  saves_.init_lost();
   refresh();
 }
 
@@ -195,6 +202,11 @@ void Seat::send_if_ordered() {
   const Order order = *std::exchange(order_, std::nullopt);
   std::uint64_t gate = BSP_RING_LOAD_SEQ(ring_->gate);
   if (bsp_gate_state_of(gate) != BSP_GATE_COMMITTED || bsp_gate_superstep(gate) != order.superstep) return;
+  if (order.save) {
+    if (auto begun = begin_save(*order.save); !begun)
+      log_warning("cannot start the ordered checkpoint", {{"reason", begun.error().message}});
+    return;
+  }
   if (transfers_.status().migration == order.migration) return;  // tried already
   // On failure the operator will ask with `send`, and get the error.
   if (auto sent = transfers_.send(order.migration, order.target); !sent)
@@ -253,6 +265,7 @@ wire::RankStatus Seat::current_status() const {
   s.program_features = program_.features;
   s.runtime = pod_.config.runtime;
   s.transfer = transfers_.status();
+  s.save = saves_.status();
   return s;
 }
 

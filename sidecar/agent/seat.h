@@ -22,6 +22,7 @@
 #include "sidecar/agent/epochs.h"
 #include "sidecar/agent/fence.h"
 #include "sidecar/agent/program.h"
+#include "sidecar/agent/saves.h"
 #include "sidecar/agent/transfers.h"
 
 namespace bsp::sidecar {
@@ -63,6 +64,9 @@ class Seat {
   Result<Fields> send_checkpoint(const net::Request& request);
   Result<Fields> restore(const net::Request& request);
   void discard(net::Request& request, net::Reply reply);
+  Result<Fields> save_image(const net::Request& request);
+  Result<Fields> load_image(const net::Request& request);
+  Result<Fields> keep_sets(const net::Request& request);
   Result<Fields> kill(const net::Request& request);
   Result<Fields> report(const net::Request& request);
   void checkpoint(net::Request& request, net::Reply reply);
@@ -106,6 +110,8 @@ class Seat {
   void kill_if_opening_without_server();
   // The program has stopped at the gate of the order.
   void send_if_ordered();
+  [[nodiscard]] Result<ImageKeys> image_of(const wire::SaveRequest& asked) const;
+  Result<void> begin_save(const wire::SaveRequest& asked);
   void schedule_poll();
   [[nodiscard]] wire::RankStatus current_status() const;
   [[nodiscard]] bool continued() const;
@@ -116,13 +122,18 @@ class Seat {
     net::Reply reply;
     net::Loop::TimerId timer;
   };
-  // Where this rank moves from the gate at `superstep`, as commitGate requested. The order ends with that gate:
-  // nothing is sent after the operator has begun to cancel it. It isn't saved; after a restart the operator asks with
-  // `send`.
+  // Where this rank moves from the gate at `superstep`, or for which set it is dumped there, as commitGate requested. The
+  // order ends with that gate: nothing is sent after the operator has begun to cancel it. It isn't saved; after a restart the
+  // operator asks with `send` or `save`.
   struct Order {
     std::uint64_t superstep = 0;
     std::string migration;
     net::Peer target;
+    std::optional<wire::SaveRequest> save;
+  };
+  struct End {
+    net::Loop::TimerId stays = 0;           // not 0: bsp-init was asked to stay
+    std::optional<net::SteadyTime> seen{};  // when the program ended, as far as this process knows
   };
 
   Pod pod_;
@@ -130,6 +141,7 @@ class Seat {
   std::uint32_t rank_;
   collect::RingFile ring_;
   Transfers transfers_;
+  Saves saves_;
   Program program_;
   std::string abort_message_;
   wire::RankStatus status_;
@@ -138,8 +150,7 @@ class Seat {
   std::optional<Order> order_;
   std::unique_ptr<ControlServer> control_;
   net::Loop::TimerId poll_ = 0;
-  net::Loop::TimerId bye_ = 0;            // not 0: bsp-init was asked to stay
-  std::optional<net::SteadyTime> ended_;  // when the program ended, as far as this process knows
+  End end_;
   bool ring_damage_logged_ = false;
   bool took_over_ = false;
 };

@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/core/base64.h"
 #include "base/core/fault.h"
 #include "base/core/log.h"
 #include "base/json/fields.h"
@@ -107,10 +108,13 @@ Result<json> Seat::open_epoch(const net::Request& request) {
 Result<json> Seat::commit_gate(const net::Request& request) {
   BSP_TRY(const auto asked, wire::read_request<wire::CommitRequest>(request.fields));
   std::optional<Order> order;
-  if (const auto& send = asked.send) order = Order{asked.superstep, send->migration, {send->to_address, send->to_pod}};
+  if (const auto& send = asked.send)
+    order = Order{asked.superstep, send->migration, {send->to_address, send->to_pod}, {}};
+  else if (asked.save)
+    order = Order{.superstep = asked.superstep, .migration = {}, .target = {}, .save = asked.save};
   BSP_CHECK_OK(sidecar::commit_gate(*ring_, asked.superstep));
   order_ = std::move(order);
-  if (order_) transfers_.connect_early(order_->target);
+  if (order_ && !order_->save) transfers_.connect_early(order_->target);
   send_if_ordered();
   return json::object();
 }
@@ -133,6 +137,53 @@ void Seat::checkpoint(net::Request& request, net::Reply reply) {
   if (!asked) return reply.error(asked.error());
   pod_.stop_benchmark();  // all ranks wait for the checkpoint
   transfers_.checkpoint(request.peer, asked->migration, std::move(reply));
+}
+
+// --- Checkpoint sets -----------------------------------------------------------------------------------
+
+Result<ImageKeys> Seat::image_of(const wire::SaveRequest& asked) const {
+  const Config& config = pod_.config;
+  if (config.storage.empty())
+    return fail(ErrorCode::kRefused, "the job has no checkpoint storage (spec.checkpoint.storage)");
+  auto key = base64_decode(asked.key);
+  if (!key || key->size() != storage::kKeyBytes)
+    return fail(ErrorCode::kInvalid, std::format("request.key: must be {} bytes in base64", storage::kKeyBytes));
+  return ImageKeys{.root = config.storage,
+                   .name = {.job_uid = config.job_uid,
+                            .set = asked.set,
+                            .epoch = asked.epoch,
+                            .attempt = asked.attempt,
+                            .rank = rank_,
+                            .ranks = config.ranks},
+                   .key = std::move(*key)};
+}
+
+Result<void> Seat::begin_save(const wire::SaveRequest& asked) {
+  BSP_TRY(ImageKeys image, image_of(asked));
+  return saves_.save(asked.set, std::move(image));
+}
+
+Result<json> Seat::save_image(const net::Request& request) {
+  BSP_TRY(const auto asked, wire::read_request<wire::SaveRequest>(request.fields));
+  const bool begun = saves_.status() && saves_.status()->set == asked.set;
+  if (!begun && !program_.stopped_at_gate(*ring_))
+    return fail(ErrorCode::kConflict,
+                std::format("the program is {}, not stopped at a gate", to_string(phase_of(program_, *ring_))));
+  if (!begun && !program_.init_connected) return fail(ErrorCode::kUnavailable, "bsp-init is not connected", true);
+  return nothing(begin_save(asked));
+}
+
+Result<json> Seat::load_image(const net::Request& request) {
+  BSP_TRY(const auto asked, wire::read_request<wire::LoadRequest>(request.fields));
+  BSP_TRY(const ImageKeys image, image_of(asked.image));
+  pod_.stop_benchmark();  // all ranks wait for it
+  return nothing(transfers_.load(wire::set_name(asked.image.set), image, asked.digest));
+}
+
+Result<json> Seat::keep_sets(const net::Request& request) {
+  BSP_TRY(const auto asked, wire::read_request<wire::KeepSetsRequest>(request.fields));
+  if (pod_.config.storage.empty()) return json::object();
+  return nothing(saves_.remove_sets(pod_.config.storage, pod_.config.job_uid, asked));
 }
 
 Result<json> Seat::report(const net::Request& request) {

@@ -18,6 +18,8 @@
 
 namespace bsp::sidecar {
 
+inline constexpr std::chrono::seconds kAbandonTimeout{5};  // for criu to exit after `abandon`
+
 // The totals of a successful stream.
 struct StreamEnd {
   std::uint64_t files = 0;

@@ -11,12 +11,6 @@ namespace bsp::sidecar {
 
 using wire::TransferPhase;
 
-namespace {
-
-constexpr std::chrono::seconds kAbandonTimeout{5};  // for criu to exit after `abandon`
-
-}  // namespace
-
 Transfers::Transfers(net::Loop& loop, net::TlsContext context, std::string images_dir, Hooks hooks)
     : loop_(loop), context_(std::move(context)), images_dir_(std::move(images_dir)), hooks_(std::move(hooks)) {}
 
@@ -27,6 +21,7 @@ Transfers::~Transfers() {
     outgoing_->interrupter.interrupt();
   }
   if (incoming_) incoming_->interrupter.interrupt();
+  if (loader_) loader_->give_up();
 }
 
 void Transfers::set_phase(TransferPhase phase) {
@@ -131,7 +126,7 @@ Result<void> Transfers::receive(const std::string& migration, const std::string&
     case TransferPhase::kReceived:
     case TransferPhase::kRestoring:
     case TransferPhase::kRestored:
-      if (status_.migration == migration && from_pod_ == from_pod) return {};
+      if (status_.migration == migration && expected_.from_pod == from_pod) return {};
       [[fallthrough]];
     case TransferPhase::kDumping:
     case TransferPhase::kSent:
@@ -140,8 +135,8 @@ Result<void> Transfers::receive(const std::string& migration, const std::string&
   }
   if (incoming_) return fail(ErrorCode::kConflict, "the previous stream has not ended yet", true);
   BSP_CHECK_OK(transfer::remove_checkpoint(images_dir_, migration));
-  from_pod_ = from_pod;
-  restore_at_once_ = restore_at_once;
+  expected_.from_pod = from_pod;
+  expected_.restore_at_once = restore_at_once;
   status_ = {};
   status_.migration = migration;
   set_phase(TransferPhase::kReceiving);
@@ -149,7 +144,7 @@ Result<void> Transfers::receive(const std::string& migration, const std::string&
 }
 
 void Transfers::checkpoint(const std::string& peer, const std::string& migration, net::Reply reply) {
-  if (status_.phase != TransferPhase::kReceiving || status_.migration != migration || from_pod_ != peer)
+  if (status_.phase != TransferPhase::kReceiving || status_.migration != migration || expected_.from_pod != peer)
     return reply.error(
         {ErrorCode::kRefused, std::format("no checkpoint of migration {} is expected from {}", migration, peer)});
   if (incoming_) return reply.error({ErrorCode::kConflict, "its stream has started already"});
@@ -179,19 +174,64 @@ void Transfers::on_received(const std::string& migration, Result<StreamEnd> end)
   incoming_.reset();  // joins the thread; an incomplete checkpoint removes its files
   if (status_.migration != migration || status_.phase != TransferPhase::kReceiving) {
     remove_files(migration);  // discarded meanwhile
-  } else if (!end) {
-    // A complete checkpoint whose verdict could not be sent is useless: the source has given up.
-    remove_files(migration);
-    fail_transfer(end.error().message);
   } else {
-    status_.files = end->files;
-    status_.bytes = end->bytes;
-    status_.transfer_ns = end->transfer_ns;
-    status_.phase = TransferPhase::kReceived;
-    // If bsp-init isn't connected now, the operator retries, since it sees kReceived.
-    if (!restore_at_once_ || !restore(migration)) set_phase(TransferPhase::kReceived);
+    finish_receipt(end);
   }
   answer_discards();
+}
+
+void Transfers::finish_receipt(const Result<StreamEnd>& end) {
+  if (!end) {
+    // A complete checkpoint whose verdict could not be sent is useless: the source has given up.
+    remove_files(status_.migration);
+    return fail_transfer(end.error().message);
+  }
+  status_.files = end->files;
+  status_.bytes = end->bytes;
+  status_.transfer_ns = end->transfer_ns;
+  status_.phase = TransferPhase::kReceived;
+  // If bsp-init isn't connected now, the operator retries, since it sees kReceived.
+  if (!expected_.restore_at_once || !restore(status_.migration)) set_phase(TransferPhase::kReceived);
+}
+
+Result<void> Transfers::load(const std::string& migration, const ImageKeys& image, const std::string& digest) {
+  const bool same = status_.migration == migration;
+  if (same && status_.phase == TransferPhase::kReceived) return restore(migration);
+  if (same && status_.phase != TransferPhase::kIdle && status_.phase != TransferPhase::kFailed) return {};
+  if (status_.phase != TransferPhase::kIdle && status_.phase != TransferPhase::kFailed)
+    return fail(ErrorCode::kConflict, std::format("this pod is already taking part in migration {} ({})",
+                                                  status_.migration, to_string(status_.phase)));
+  if (incoming_ || (loader_ && !loader_->ended()))
+    return fail(ErrorCode::kConflict, "the previous image has not ended yet", true);
+  BSP_CHECK_OK(transfer::remove_checkpoint(images_dir_, migration));
+  BSP_TRY(auto opened, transfer::Receiver::open(images_dir_, migration));
+  expected_.restore_at_once = true;
+  expected_.from_pod.clear();
+  status_ = {};
+  status_.migration = migration;
+  loader_ = std::make_shared<Worker>(loop_);
+  Worker::start(loader_, [this, alive = alive_, worker = loader_, migration, image, digest,
+                          receiver = std::shared_ptr<transfer::Receiver>(std::move(opened))]() mutable {
+    fault_point("transfer.loading");
+    auto end = load_image(image, digest, *receiver, worker->given_up());
+    receiver.reset();  // an incomplete image removes its files
+    worker->post([this, alive, migration, end = std::move(end)] {
+      if (*alive) on_loaded(migration, end);
+    });
+  });
+  set_phase(TransferPhase::kReceiving);
+  return {};
+}
+
+void Transfers::on_loaded(const std::string& migration, const Result<StreamEnd>& end) {
+  if (status_.migration != migration || status_.phase != TransferPhase::kReceiving) return;
+  status_.unusable = !end && is_damage(end.error());
+  if (!end && end.error().code == ErrorCode::kNoSpace) {
+    Error with_remedy = end.error();
+    with_remedy.message += "; raise spec.checkpoint.sizeLimit, the most that a pod can receive";
+    return finish_receipt(std::unexpected(with_remedy));
+  }
+  finish_receipt(end);
 }
 
 Result<void> Transfers::restore(const std::string& migration) {
@@ -225,6 +265,8 @@ void Transfers::on_restored() {
 void Transfers::discard(const std::string& migration, bool continued, net::Reply reply) {
   fault_point("transfer.discard");
   if (status_.migration != migration) return reply.ok();  // nothing of it here
+  if (loader_ && !loader_->ended())
+    return reply.error({ErrorCode::kConflict, "the image is being read from the storage", true});
   bool restored = status_.phase == TransferPhase::kRestored || status_.phase == TransferPhase::kRestoring;
   if (restored && continued)
     return reply.error(
@@ -244,8 +286,7 @@ void Transfers::discard(const std::string& migration, bool continued, net::Reply
 
 void Transfers::forget() {
   if (outgoing_ || incoming_) return;
-  from_pod_.clear();
-  restore_at_once_ = false;
+  expected_ = {};
   early_connection_.reset();
   status_ = {};
   hooks_.changed();
@@ -257,7 +298,7 @@ void Transfers::answer_discards() {
   if (copy && status_.migration == discards_.front().migration) return;  // bsp-init will answer `discarded`
   remove_files(discards_.front().migration);
   if (status_.migration == discards_.front().migration) {
-    from_pod_.clear();
+    expected_.from_pod.clear();
     status_ = {};
     set_phase(TransferPhase::kIdle);
   }
@@ -290,6 +331,7 @@ void Transfers::on_init(const control::FromInit& message) {
                  },
                  [&](const control::RestoreFailed& m) {
                    if (!is_current(m) || status_.phase != TransferPhase::kRestoring) return;
+                   status_.unusable = loader_ != nullptr;  // it is whole, and can't be restored here
                    fail_transfer(m.message);
                    answer_discards();
                  },
@@ -316,7 +358,7 @@ void Transfers::on_hello(const control::Hello& hello) {
       outgoing_->dump_ended = true;
       outgoing_->capture->abort("the dump ended while bsp-init was disconnected");
     }
-  } else if (!outgoing_ && state == ProgramState::kDumping) {
+  } else if (!outgoing_ && state == ProgramState::kDumping && !hooks_.other_dump()) {
     // Its stream died with the previous sidecar.
     (void)hooks_.send_to_init(control::Abandon{.migration = hello.migration});
   }
@@ -349,14 +391,14 @@ void Transfers::init_lost() {
 nlohmann::json Transfers::saved() const {
   wire::RankStatus carrier;
   carrier.transfer = status_;
-  return {{"status", nlohmann::json(carrier)}, {"from_pod", from_pod_}};
+  return {{"status", nlohmann::json(carrier)}, {"from_pod", expected_.from_pod}};
 }
 
 void Transfers::adopt(const nlohmann::json& saved) {
   auto carrier = wire::rank_status_from_json(part_at(saved, "status"));
   if (!carrier) return;
   status_ = carrier->transfer;
-  from_pod_ = text_at(saved, "from_pod");
+  expected_.from_pod = text_at(saved, "from_pod");
   if (status_.phase == TransferPhase::kReceiving || status_.phase == TransferPhase::kDumping) {
     if (status_.phase == TransferPhase::kReceiving) remove_files(status_.migration);
     fail_transfer("the sidecar was restarted in the middle of the stream");

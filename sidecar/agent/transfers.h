@@ -3,6 +3,7 @@
 //   source   send ──connected──> kDumping (criu streams into the capture socket, a thread relays it)
 //                 ──target verified──> kSent        any failure ──> kFailed, the program is still stopped
 //   target   receive ──> kReceiving ──stream verified──> kReceived ──restore──> kRestoring ──> kRestored
+//            load, the same from the checkpoint storage; restores by itself
 //
 // A stream has its own thread while it lasts; everything else happens in the loop's thread. The source reports
 // kFailed only when criu has detached from the program, so that it can be continued safely.
@@ -16,7 +17,9 @@
 
 #include "base/net/link.h"
 #include "crds/wire.h"
+#include "sidecar/agent/stored_images.h"
 #include "sidecar/agent/transfer_threads.h"
+#include "sidecar/agent/worker.h"
 #include "sidecar/control/messages.h"
 #include "sidecar/transfer/stream.h"
 
@@ -26,7 +29,8 @@ class Transfers {
  public:
   struct Hooks {
     std::function<Result<void>(const control::ToInit&)> send_to_init;
-    std::function<void()> changed;  // the status has changed
+    std::function<void()> changed;     // the status has changed
+    std::function<bool()> other_dump;  // criu dumps for a checkpoint set
   };
 
   Transfers(net::Loop& loop, net::TlsContext context, std::string images_dir, Hooks hooks);
@@ -45,6 +49,8 @@ class Transfers {
   Result<void> receive(const std::string& migration, const std::string& from_pod, bool restore_at_once = false);
   void checkpoint(const std::string& peer, const std::string& migration, net::Reply reply);
   Result<void> restore(const std::string& migration);
+  // A rank's image of a checkpoint set, as if it had been received; restored as soon as it is verified.
+  Result<void> load(const std::string& migration, const ImageKeys& image, const std::string& digest);
 
   // Both. Answers when nothing of it is left here. `continued`: the restored process has continued here, so there is
   // nothing to discard any more.
@@ -65,6 +71,8 @@ class Transfers {
   void fail_transfer(const std::string& why);
   void on_sent(const std::string& migration, Result<StreamEnd> end);
   void on_received(const std::string& migration, Result<StreamEnd> end);
+  void on_loaded(const std::string& migration, const Result<StreamEnd>& end);
+  void finish_receipt(const Result<StreamEnd>& end);
   void finish_outgoing();
   void on_restored();
   void on_hello(const control::Hello& hello);
@@ -76,11 +84,15 @@ class Transfers {
   std::string images_dir_;
   Hooks hooks_;
   wire::TransferStatus status_;
-  std::string from_pod_;  // target: who may stream
-  bool restore_at_once_ = false;
+  struct Expected {
+    std::string from_pod;  // who may stream
+    bool restore_at_once = false;
+  };
+  Expected expected_;  // target
   std::optional<EarlyConnection> early_connection_;
   std::unique_ptr<Outgoing> outgoing_;
   std::unique_ptr<Incoming> incoming_;
+  std::shared_ptr<Worker> loader_;  // the last one; it may still be waiting for the storage
   struct Discard {
     std::string migration;
     net::Reply reply;

@@ -83,7 +83,7 @@ EDGES = {
     "sidecar/shim": ["base/core", "crds", "sidecar/ring"],
     "sidecar/init": ["base/core", "crds", "sidecar/control", "sidecar/ring", "sidecar/transfer"],
     "sidecar/agent": ["base/core", "base/json", "base/net", "crds", "sidecar/agent/collect", "sidecar/agent/pmix",
-                      "sidecar/control", "sidecar/ring", "sidecar/transfer"],
+                      "sidecar/control", "sidecar/ring", "sidecar/storage", "sidecar/transfer"],
     "sidecar/agent/pmix": ["base/core", "base/net", "crds"],
     "sidecar/agent/collect": ["base/core", "base/json", "base/net", "crds", "sidecar/ring"],
     "apps": [],  # ordinary MPI programs

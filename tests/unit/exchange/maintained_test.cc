@@ -12,9 +12,9 @@ TEST(Naive, BroadcastsBeyondTheThresholdOnly) {
   group.settle();
   EXPECT_EQ(group.count(Kind::kHello), 6u);
   group.change(0, 10);
-  EXPECT_EQ(group.count(Kind::kLoad), 0u);
+  EXPECT_EQ(group.count(Kind::kLoads), 0u);
   group.change(0, 1);
-  EXPECT_EQ(group.count(Kind::kLoad), 2u);
+  EXPECT_EQ(group.count(Kind::kLoads), 2u);
   group.settle();
   EXPECT_EQ(group[1].view().load(0), 111);
   group.change(0, -3);
@@ -84,9 +84,9 @@ TEST(Increments, SmallChangesAddUpToOneMessage) {
   group.settle();
   for (int i = 0; i < 5; ++i) group.change(1, 2, false, 1);
   group.change(1, 1, false, 0);
-  EXPECT_EQ(group.count(Kind::kLoad), 0u);
+  EXPECT_EQ(group.count(Kind::kLoads), 0u);
   group.change(1, 2, false, 1);
-  EXPECT_EQ(group.count(Kind::kLoad), 3u);
+  EXPECT_EQ(group.count(Kind::kLoads), 3u);
   group.settle();
   EXPECT_EQ(group[0].view().load(1, 1), 12);
   EXPECT_EQ(group[0].view().load(1, 0), 1) << "a message has all resources";
@@ -101,7 +101,7 @@ TEST(NoMoreMaster, GetsReservationsButNoLoads) {
     group.settle();
     EXPECT_EQ(group.count(Kind::kNoMoreMaster), 3u);
     group.change(0, 1);
-    EXPECT_EQ(group.count(Kind::kLoad), 2u) << to_string(mechanism);
+    EXPECT_EQ(group.count(Kind::kLoads), 2u) << to_string(mechanism);
     group.settle();
     EXPECT_EQ(group[3].view().load(0), 0);
     EXPECT_EQ(group[1].view().load(0), 1);

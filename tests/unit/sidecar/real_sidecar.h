@@ -40,9 +40,9 @@ inline constexpr const char* kPod = "job-r0-g0";
 // The real sidecar, on a loop of its own.
 class RealSidecar {
  public:
-  // Each seat has the rank of its number.
-  explicit RealSidecar(std::uint32_t seats = 1)
-      : seats_(seats), directory_(new_directory()), rings_(seats), inits_(seats) {
+  // Each seat has the rank of its number. `storage`: of checkpoint sets; "": there is none.
+  explicit RealSidecar(std::uint32_t seats = 1, std::string storage = {})
+      : seats_(seats), storage_(std::move(storage)), directory_(new_directory()), rings_(seats), inits_(seats) {
     std::filesystem::create_directories(directory_ / "run");
     const net::Credentials credentials = ca_.credentials(kPod);
     write("ca.pem", credentials.ca);
@@ -139,6 +139,20 @@ class RealSidecar {
     }
   }
   [[nodiscard]] CpuFeatures machine() const { return config().cpu_features; }
+  // The next message of that kind to bsp-init; nullopt: there was none.
+  template <class T>
+  std::optional<T> heard_of(std::chrono::seconds most = 30s) {
+    const auto limit = std::chrono::steady_clock::now() + most;
+    while (std::chrono::steady_clock::now() < limit) {
+      pollfd entry{.fd = inits_[0].get(), .events = POLLIN, .revents = 0};
+      if (::poll(&entry, 1, 100) <= 0) continue;
+      const auto packet = control::receive(inits_[0].get());
+      if (!packet) return std::nullopt;
+      const auto message = control::to_init(*packet);
+      if (message && std::holds_alternative<T>(*message)) return std::get<T>(*message);
+    }
+    return std::nullopt;
+  }
   // What was said on the control socket takes its way.
   void wait_until(const std::function<bool(const wire::RankStatus&)>& holds, std::chrono::seconds most = 30s,
                   std::uint32_t seat = 0) {
@@ -160,7 +174,8 @@ class RealSidecar {
             .tls_dir = directory_,
             .run_dir = directory_ / "run",
             .cpu_features = *CpuFeatures::from_names("pni,avx,avx2"),
-            .runtime = "aabb"};
+            .runtime = "aabb",
+            .storage = storage_};
   }
   void start() {
     loop_ = std::make_unique<net::Loop>();
@@ -190,6 +205,7 @@ class RealSidecar {
   }
 
   const std::uint32_t seats_;
+  const std::string storage_;
   std::filesystem::path directory_;
   net::Ca ca_;
   std::unique_ptr<net::Loop> loop_;

@@ -1,0 +1,36 @@
+// What the threads do that carry images between memory and storage. Both block for as long as the storage hangs, so nobody
+// waits for them: `given_up` ends them at the next piece.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "base/core/error.h"
+#include "sidecar/agent/transfer_threads.h"
+#include "sidecar/storage/image.h"
+#include "sidecar/transfer/stream.h"
+
+namespace bsp::sidecar {
+
+// A file that only this process has: on the pod's tmpfs, so that its volume's size limit counts it, and it ends with the process.
+Result<Fd> memory_file(const std::string& directory);
+
+struct ImageKeys {
+  std::string root;  // of the storage
+  storage::ImageName name;
+  std::string key;
+};
+
+// Writes `bytes` of the file into the storage, and frees the memory on the way. Takes at most a quarter of a core, since the
+// program computes meanwhile.
+Result<storage::Sealed> store_image(const ImageKeys& image, int file, std::uint64_t bytes,
+                                    const std::atomic<bool>& given_up);
+
+// Reads an image from the storage into the receiver. An image that is not listed yet is waited for.
+Result<StreamEnd> load_image(const ImageKeys& image, const std::string& digest, transfer::Receiver& receiver,
+                             const std::atomic<bool>& given_up);
+// Whether the storage, after that error of load_image(), holds something else than the image, and always will.
+bool is_damage(const Error& error);
+
+}  // namespace bsp::sidecar

@@ -1,0 +1,221 @@
+// A rank's image from memory into the storage and back, by real sidecars. The test plays the operator, the program and bsp-init.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <optional>
+
+#include "base/core/base64.h"
+#include "base/core/read_file.h"
+#include "crds/requests.h"
+#include "sidecar/ring/ring_access.h"
+#include "sidecar/transfer/capture_client.h"
+#include "tests/unit/sidecar/real_sidecar.h"
+
+namespace bsp::sidecar {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using wire::SavePhase;
+using wire::TransferPhase;
+
+class Checkpoint : public testing::Test {
+ protected:
+  Checkpoint() {
+    char name[] = "/tmp/bsp-sets-XXXXXX";
+    storage_ = ::mkdtemp(name);
+    content_ = std::string(3'000'000, 'P') + "the end";
+  }
+  ~Checkpoint() override { fs::remove_all(storage_); }
+
+  static wire::SaveRequest image(std::uint64_t set, char key = 'k') {
+    return {.set = set, .epoch = 4, .attempt = 0, .key = base64_encode(std::string(32, key))};
+  }
+  static control::Hello hello(control::Mode mode, control::ProgramState state) {
+    return {.mode = mode, .uid = ::getuid(), .gid = ::getgid(), .pid = 301, .state = state};
+  }
+  static void stop_at_a_gate(RealSidecar& sidecar) {
+    BSP_RING_STORE(sidecar.ring().state, BSP_RANK_CLOSING);
+    sidecar.connect_init(hello(control::Mode::kRun, control::ProgramState::kStopped));
+    sidecar.wait_until([](const wire::RankStatus& s) { return s.phase == wire::RankPhase::kStopped; });
+  }
+  static void wait_to_resume(RealSidecar& sidecar) {
+    sidecar.connect_init(hello(control::Mode::kRestore, control::ProgramState::kWaiting));
+    sidecar.wait_until([](const wire::RankStatus& s) { return s.init_connected; });
+  }
+  // What criu and bsp-init do.
+  void dump(RealSidecar& sidecar, std::uint64_t set, bool well = true) {
+    const auto asked = sidecar.heard_of<control::Dump>();
+    ASSERT_TRUE(asked);
+    EXPECT_EQ(asked->migration, wire::set_name(set));
+    {
+      auto client = transfer::CaptureClient::connect(sidecar.seat_dir(0) / "images");
+      ASSERT_TRUE(client);
+      const auto file = client->open_file("pages-1.img");
+      ASSERT_TRUE(file);
+      for (std::size_t at = 0; at < content_.size();) {
+        const ssize_t n = ::write(file->get(), content_.data() + at, content_.size() - at);
+        ASSERT_GT(n, 0);
+        at += static_cast<std::size_t>(n);
+      }
+    }
+    if (well)
+      sidecar.say(control::Dumped{.migration = asked->migration, .ns = 1000});
+    else
+      sidecar.say(control::DumpFailed{.migration = asked->migration, .message = "criu was killed"});
+  }
+  static bool is(const wire::RankStatus& s, SavePhase phase) { return s.save && s.save->phase == phase; }
+  std::string store(RealSidecar& sidecar, std::uint64_t set) {
+    EXPECT_TRUE(sidecar.ask(wire::kSave, reflect::write(image(set))));
+    dump(sidecar, set);
+    sidecar.wait_until([](const wire::RankStatus& s) { return is(s, SavePhase::kStored); });
+    return sidecar.status().save->digest;
+  }
+  // By a sidecar that is gone afterwards: there is one PMIx server in a process.
+  std::string stored_by_another(std::uint64_t set) {
+    RealSidecar source(1, storage_);
+    stop_at_a_gate(source);
+    return store(source, set);
+  }
+  [[nodiscard]] fs::path stored(std::uint64_t set) const {
+    return fs::path(storage_) / "uid" / std::format("set-{}", set) / "rank-0";
+  }
+
+  std::string storage_, content_;
+};
+
+TEST_F(Checkpoint, IsStoredAndRestoredElsewhere) {
+  std::string digest;
+  {
+    RealSidecar source(1, storage_);
+    stop_at_a_gate(source);
+    digest = store(source, 1);
+    const auto save = *source.status().save;
+    EXPECT_GT(save.bytes, content_.size());
+    EXPECT_EQ(save.dump_ns, 1000u);
+    EXPECT_GT(save.store_ns, 0u);
+    EXPECT_EQ(source.status().phase, wire::RankPhase::kStopped) << "only openEpoch continues it";
+    // Asked again, it has it.
+    EXPECT_TRUE(source.ask(wire::kSave, reflect::write(image(1))));
+    EXPECT_EQ(source.status().save, save);
+  }
+  const std::string file = read_file(stored(1)).value();
+  EXPECT_EQ(file.find("PPPP"), std::string::npos);
+  EXPECT_EQ(file.find("pages-1"), std::string::npos);
+
+  RealSidecar target(1, storage_);
+  wait_to_resume(target);
+  EXPECT_TRUE(target.ask(wire::kLoad, reflect::write(wire::LoadRequest{image(1), digest})));
+  const auto restore = target.heard_of<control::Restore>();
+  ASSERT_TRUE(restore) << json(target.status()).dump();
+  EXPECT_EQ(restore->migration, "set-1");
+  EXPECT_EQ(read_file(target.seat_dir(0) / "images" / "set-1" / "pages-1.img").value(), content_);
+  target.say(control::Restored{.migration = "set-1", .pid = 301, .ns = 5});
+  target.wait_until([](const wire::RankStatus& s) { return s.transfer.phase == TransferPhase::kRestored; });
+  EXPECT_EQ(target.status().phase, wire::RankPhase::kStopped);
+}
+
+TEST_F(Checkpoint, OfADamagedImageNothingIsRestored) {
+  const std::string digest = stored_by_another(1);
+  const std::string whole = read_file(stored(1)).value();
+  const std::vector<std::pair<const char*, std::string>> damages = {
+      {"flipped", std::string(whole).replace(whole.size() / 2, 1, 1, static_cast<char>(whole[whole.size() / 2] ^ 1))},
+      {"truncated", whole.substr(0, whole.size() - 100'000)},
+      {"longer", whole + "x"},
+      {"empty", ""}};
+  for (const auto& [what, content] : damages) {
+    std::ofstream(stored(1), std::ios::binary) << content;
+    RealSidecar target(1, storage_);
+    wait_to_resume(target);
+    EXPECT_TRUE(target.ask(wire::kLoad, reflect::write(wire::LoadRequest{image(1), digest})));
+    target.wait_until([](const wire::RankStatus& s) { return s.transfer.phase == TransferPhase::kFailed; });
+    EXPECT_TRUE(target.status().transfer.unusable) << what;
+    EXPECT_THAT(target.status().transfer.error, HasSubstr("damaged")) << what;
+    EXPECT_FALSE(target.heard_of<control::Restore>(1s)) << what;
+    EXPECT_TRUE(fs::is_empty(target.seat_dir(0) / "images")) << what;
+  }
+}
+
+TEST_F(Checkpoint, OfAnotherSetOrKeyIsRefused) {
+  const std::string digest = stored_by_another(1);
+  fs::create_directories(stored(2).parent_path());
+  fs::copy_file(stored(1), stored(2));
+  for (const wire::SaveRequest& asked : {image(2), image(1, 'x')}) {
+    RealSidecar target(1, storage_);
+    wait_to_resume(target);
+    EXPECT_TRUE(target.ask(wire::kLoad, reflect::write(wire::LoadRequest{asked, digest})));
+    target.wait_until([](const wire::RankStatus& s) { return s.transfer.phase == TransferPhase::kFailed; });
+    EXPECT_TRUE(target.status().transfer.unusable);
+  }
+}
+
+TEST_F(Checkpoint, AFailedDumpIsReported) {
+  RealSidecar source(1, storage_);
+  stop_at_a_gate(source);
+  EXPECT_TRUE(source.ask(wire::kSave, reflect::write(image(1))));
+  dump(source, 1, false);
+  source.wait_until([](const wire::RankStatus& s) { return is(s, SavePhase::kFailed); });
+  EXPECT_THAT(source.status().save->error, HasSubstr("criu was killed"));
+  EXPECT_FALSE(fs::exists(stored(1)));
+  store(source, 2);
+}
+
+TEST_F(Checkpoint, AStorageThatCantBeWrittenIsReportedAfterTheDump) {
+  RealSidecar source(1, storage_ + "/none");
+  stop_at_a_gate(source);
+  EXPECT_TRUE(source.ask(wire::kSave, reflect::write(image(1))));
+  dump(source, 1);
+  source.wait_until([](const wire::RankStatus& s) { return is(s, SavePhase::kFailed); });
+  EXPECT_GT(source.status().save->bytes, 0u) << "the rank had nothing to wait for";
+  EXPECT_THAT(source.status().save->error, HasSubstr(storage_ + "/none"));
+}
+
+TEST_F(Checkpoint, AnImageIsNeverReplaced) {
+  RealSidecar source(1, storage_);
+  stop_at_a_gate(source);
+  fs::create_directories(stored(1).parent_path());
+  std::ofstream(stored(1)) << "older";
+  EXPECT_TRUE(source.ask(wire::kSave, reflect::write(image(1))));
+  dump(source, 1);
+  source.wait_until([](const wire::RankStatus& s) { return is(s, SavePhase::kFailed); });
+  EXPECT_EQ(read_file(stored(1)).value(), "older");
+}
+
+TEST_F(Checkpoint, OlderSetsAreRemoved) {
+  RealSidecar source(1, storage_);
+  stop_at_a_gate(source);
+  for (const std::uint64_t set : {1, 2, 3}) store(source, set);
+  EXPECT_TRUE(source.ask(wire::kKeepSets, reflect::write(wire::KeepSetsRequest{.below = 3, .keep = {2, 3}})));
+  const auto limit = std::chrono::steady_clock::now() + 30s;
+  while (fs::exists(stored(1)) && std::chrono::steady_clock::now() < limit) std::this_thread::sleep_for(10ms);
+  EXPECT_FALSE(fs::exists(stored(1)));
+  EXPECT_TRUE(fs::exists(stored(2)) && fs::exists(stored(3)));
+}
+
+TEST_F(Checkpoint, WithoutStorageIsRefused) {
+  RealSidecar source;
+  stop_at_a_gate(source);
+  const auto refused = source.ask(wire::kSave, reflect::write(image(1)));
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("spec.checkpoint.storage"));
+}
+
+TEST_F(Checkpoint, WithoutKeyIsRefused) {
+  RealSidecar source(1, storage_);
+  stop_at_a_gate(source);
+  wire::SaveRequest keyless = image(1);
+  keyless.key = "";
+  EXPECT_EQ(source.ask(wire::kSave, reflect::write(keyless)).error().code, ErrorCode::kInvalid);
+}
+
+TEST_F(Checkpoint, OfARunningProgramIsRefused) {
+  RealSidecar source(1, storage_);
+  BSP_RING_STORE(source.ring().state, BSP_RANK_RUNNING);
+  source.connect_init(hello(control::Mode::kRun, control::ProgramState::kRunning));
+  source.wait_until([](const wire::RankStatus& s) { return s.init_connected; });
+  EXPECT_EQ(source.ask(wire::kSave, reflect::write(image(1))).error().code, ErrorCode::kConflict);
+}
+
+}  // namespace
+}  // namespace bsp::sidecar
