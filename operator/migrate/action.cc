@@ -1,5 +1,6 @@
 #include "operator/migrate/action.h"
 
+#include "base/json/fields.h"
 #include "crds/requests.h"
 
 namespace bsp::migrate {
@@ -28,6 +29,12 @@ std::string_view to_string(ActionKind kind) {
       return wire::kRestore;
     case ActionKind::kDiscard:
       return wire::kDiscard;
+    case ActionKind::kSave:
+      return wire::kSave;
+    case ActionKind::kLoad:
+      return wire::kLoad;
+    case ActionKind::kKeepSets:
+      return wire::kKeepSets;
   }
   return "?";
 }
@@ -35,6 +42,18 @@ std::string_view to_string(ActionKind kind) {
 namespace {
 
 wire::SendRequest send_of(const Move& move) { return {move.migration, move.target_pod, move.target_address}; }
+
+wire::SaveRequest save_of(const Wave& wave) {
+  return {.set = wave.checkpoint->set, .epoch = wave.base_epoch, .attempt = wave.checkpoint->attempt};
+}
+
+// Where the request of a verb has what belongs to an image; null: the verb has none.
+nlohmann::json* image_in(nlohmann::json& fields, ActionKind kind) {
+  const char* at = kind == ActionKind::kCommitGate ? "save" : kind == ActionKind::kLoad ? "image" : nullptr;
+  if (kind == ActionKind::kSave) return &fields;
+  const auto found = at ? fields.find(at) : fields.end();
+  return found == fields.end() || !found->is_object() ? nullptr : &*found;
+}
 
 }  // namespace
 
@@ -63,7 +82,7 @@ Action Action::commit_gate(std::string pod, std::uint64_t superstep) {
   return {.kind = ActionKind::kCommitGate,
           .pod = std::move(pod),
           .number = superstep,
-          .fields = wire::encode(wire::CommitRequest{superstep, {}})};
+          .fields = wire::encode(wire::CommitRequest{.superstep = superstep})};
 }
 
 Action Action::commit_gate_and_send(std::uint64_t superstep, const Wave& wave, std::size_t move) {
@@ -71,7 +90,14 @@ Action Action::commit_gate_and_send(std::uint64_t superstep, const Wave& wave, s
           .pod = wave.moves[move].source_pod,
           .number = superstep,
           .move = move,
-          .fields = wire::encode(wire::CommitRequest{superstep, send_of(wave.moves[move])})};
+          .fields = wire::encode(wire::CommitRequest{.superstep = superstep, .send = send_of(wave.moves[move])})};
+}
+
+Action Action::commit_gate_and_save(std::string pod, std::uint64_t superstep, const Wave& wave) {
+  return {.kind = ActionKind::kCommitGate,
+          .pod = std::move(pod),
+          .number = superstep,
+          .fields = wire::encode(wire::CommitRequest{.superstep = superstep, .save = save_of(wave)})};
 }
 
 Action Action::cancel_gate(std::string pod, std::uint64_t superstep) {
@@ -108,6 +134,36 @@ Action Action::discard(std::string pod, const Wave& wave, std::size_t move) {
           .pod = std::move(pod),
           .move = move,
           .fields = wire::encode(wire::MigrationRequest{wave.moves[move].migration})};
+}
+
+Action Action::save(std::string pod, const Wave& wave) {
+  return {.kind = ActionKind::kSave,
+          .pod = std::move(pod),
+          .number = wave.checkpoint->set,
+          .fields = wire::encode(save_of(wave))};
+}
+
+Action Action::load(std::string pod, const wire::LoadRequest& image) {
+  return {.kind = ActionKind::kLoad, .pod = std::move(pod), .number = image.image.set, .fields = wire::encode(image)};
+}
+
+Action Action::keep_sets(std::string pod, const wire::KeepSetsRequest& sets) {
+  return {.kind = ActionKind::kKeepSets, .pod = std::move(pod), .number = sets.below, .fields = wire::encode(sets)};
+}
+
+std::optional<std::uint64_t> Action::needs_key() const {
+  if (!fields) return std::nullopt;
+  nlohmann::json copy = *fields;
+  const nlohmann::json* image = image_in(copy, kind);
+  return image ? std::optional(count_at<std::uint64_t>(*image, "set")) : std::nullopt;
+}
+
+Action Action::with_key(std::string key) const {
+  Action keyed = *this;
+  nlohmann::json copy = *fields;
+  if (nlohmann::json* image = image_in(copy, kind)) (*image)["key"] = std::move(key);
+  keyed.fields = std::make_shared<const nlohmann::json>(std::move(copy));
+  return keyed;
 }
 
 }  // namespace bsp::migrate

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "crds/requests.h"
 #include "crds/wire.h"
 #include "operator/migrate/wave.h"
 
@@ -26,6 +27,9 @@ enum class ActionKind {
   kSend,
   kRestore,
   kDiscard,
+  kSave,      // for the checkpoint set of the wave
+  kLoad,      // and restore what is loaded; of a job that starts from a set
+  kKeepSets,  // and remove the others from the storage
 };
 std::string_view to_string(ActionKind kind);  // of one for a sidecar: the verb
 
@@ -48,11 +52,19 @@ struct Action {
   static Action arm_gate(std::string pod, std::uint64_t superstep);
   static Action commit_gate(std::string pod, std::uint64_t superstep);
   static Action commit_gate_and_send(std::uint64_t superstep, const Wave& wave, std::size_t move);
+  static Action commit_gate_and_save(std::string pod, std::uint64_t superstep, const Wave& wave);
   static Action cancel_gate(std::string pod, std::uint64_t superstep);
   static Action receive(const Wave& wave, std::size_t move);
   static Action send(const Wave& wave, std::size_t move);
   static Action restore(const Wave& wave, std::size_t move);
   static Action discard(std::string pod, const Wave& wave, std::size_t move);
+  // Without the set's key, which whoever sends them adds (with_key).
+  static Action save(std::string pod, const Wave& wave);
+  static Action load(std::string pod, const wire::LoadRequest& image);
+  static Action keep_sets(std::string pod, const wire::KeepSetsRequest& sets);
+  // The set whose key it needs; nullopt: none.
+  [[nodiscard]] std::optional<std::uint64_t> needs_key() const;
+  [[nodiscard]] Action with_key(std::string key) const;
 };
 
 }  // namespace bsp::migrate

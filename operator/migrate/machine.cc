@@ -53,6 +53,14 @@ bool Machine::target_has(const Move& move) const {
   return phase == TransferPhase::kReceived || phase == TransferPhase::kRestoring || phase == TransferPhase::kRestored;
 }
 
+bool Machine::all_saved() const {
+  return !wave_.checkpoint || std::ranges::all_of(ranks().members, [&](const wire::Member& member) {
+    const PodView* pod = find(member.pod);
+    const wire::SaveStatus* save = pod ? saved(*pod) : nullptr;
+    return save && (save->phase == wire::SavePhase::kDumped || save->phase == wire::SavePhase::kStored);
+  });
+}
+
 bool Machine::all_stopped() const {
   bool all = true;
   for_each_member([&](const wire::Member& member, const PodView& pod) {
@@ -91,6 +99,10 @@ Duration Machine::gate_time() const {
 
 std::uint64_t Machine::moved_bytes() const {
   std::uint64_t most = 0;
+  if (wave_.checkpoint)
+    for_each_member([&](const wire::Member&, const PodView& pod) {
+      if (pod.status) most = std::max(most, pod.status->memory_bytes);
+    });
   for (const Move& move : wave_.moves)
     if (const PodView* pod = find(move.source_pod); pod && pod->status)
       most = std::max(most, pod->status->memory_bytes);

@@ -62,6 +62,7 @@ class Machine {
   bool open(const wire::EpochPlan& plan);
   bool targets_receive();
   void move_images();  // send and restore where they are due
+  void save_images();  // of a checkpoint set, where a rank's isn't being made yet
   bool targets_discarded();
   bool commit_rollback(bool discarded);
   bool take_back_commit();
@@ -79,6 +80,13 @@ class Machine {
   [[nodiscard]] static bool transfers(const PodView& pod, const Move& move) {
     return pod.status && pod.status->transfer.migration == move.migration;
   }
+  // The rank's part of the wave's set; null: none yet.
+  [[nodiscard]] const wire::SaveStatus* saved(const PodView& pod) const {
+    const bool is =
+        wave_.checkpoint && pod.status && pod.status->save && pod.status->save->set == wave_.checkpoint->set;
+    return is ? &*pod.status->save : nullptr;
+  }
+  [[nodiscard]] bool all_saved() const;                   // in memory at least
   [[nodiscard]] bool target_has(const Move& move) const;  // the whole checkpoint, verified
   [[nodiscard]] bool all_stopped() const;
   [[nodiscard]] bool anyone_finished() const;

@@ -21,6 +21,7 @@ void Machine::measure() {
     auto moved = std::ranges::find(wave_.moves, member.rank, &Move::rank);
     const bool on_target = moved != wave_.moves.end() && moved->target_pod == member.pod;
     stop_side(on_target ? find(moved->source_pod) : &pod);
+    if (const wire::SaveStatus* save = saved(pod)) pause.dump_ms = std::max(pause.dump_ms, ms(save->dump_ns));
     if (pod.status->first_compute_ns) {
       first_compute = std::min(first_compute, pod.status->first_compute_ns);
       first_open = std::min(first_open, pod.status->first_compute_ns - pod.status->open_ns);

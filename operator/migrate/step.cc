@@ -176,12 +176,14 @@ void Machine::arm_gate() {
 void Machine::checkpointing() {
   if (give_up_if_needed() || overdue(Phase::kCheckpointing, limits_.checkpoint)) return;
   move_images();
-  const bool dumped = std::ranges::all_of(wave_.moves, [&](const Move& move) {
-    const PodView* source = find(move.source_pod);
-    return target_has(move) ||
-           (source && source->status && transfers(*source, move) &&
-            (source->status->transfer.phase == wire::TransferPhase::kSent || source->status->transfer.dump_ns > 0));
-  });
+  save_images();
+  const bool dumped =
+      all_saved() && std::ranges::all_of(wave_.moves, [&](const Move& move) {
+        const PodView* source = find(move.source_pod);
+        return target_has(move) ||
+               (source && source->status && transfers(*source, move) &&
+                (source->status->transfer.phase == wire::TransferPhase::kSent || source->status->transfer.dump_ns > 0));
+      });
   if (dumped) enter(Phase::kTransferring);
 }
 

@@ -55,6 +55,8 @@ bool Machine::give_up_if_needed() {
                        std::format("the sidecar of rank {} ({}) does not answer", member.rank, member.pod)),
              true;
     if (!pod->refused.empty()) return roll_back("Refused", std::format("rank {}: {}", member.rank, pod->refused)), true;
+    if (const wire::SaveStatus* save = saved(*pod); save && save->phase == wire::SavePhase::kFailed)
+      return roll_back("CheckpointFailed", std::format("rank {}: {}", member.rank, save->error)), true;
     if (move != wave_.moves.end() && pod->status && transfers(*pod, *move) &&
         pod->status->transfer.phase == TransferPhase::kFailed)
       return roll_back("CheckpointFailed", std::format("rank {}: {}", member.rank, pod->status->transfer.error)), true;

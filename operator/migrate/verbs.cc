@@ -17,6 +17,8 @@ void Machine::commit_gate() {
     // Source and copy stay stopped until an epoch names one of them.
     const auto move = std::ranges::find(wave_.moves, member.rank, &Move::rank);
     const bool sends = wave_.phase == Phase::kPausing && move != wave_.moves.end();
+    if (wave_.phase == Phase::kPausing && wave_.checkpoint)
+      return act(Action::commit_gate_and_save(member.pod, wave_.gate.superstep, wave_));
     act(sends ? Action::commit_gate_and_send(wave_.gate.superstep, wave_,
                                              static_cast<std::size_t>(move - wave_.moves.begin()))
               : Action::commit_gate(member.pod, wave_.gate.superstep));
@@ -89,6 +91,15 @@ bool Machine::targets_receive() {
     if (pod && pod->answers()) act(Action::receive(wave_, i));
   }
   return all;
+}
+
+// By itself (kCommitGate), unless its sidecar was restarted in between. One that was restarted while it dumped dumps again.
+void Machine::save_images() {
+  if (!wave_.checkpoint) return;
+  for_each_member([&](const wire::Member& member, const PodView& pod) {
+    const bool stopped = pod.answers() && pod.status->phase == RankPhase::kStopped;
+    if (stopped && !saved(pod)) act(Action::save(member.pod, wave_));
+  });
 }
 
 void Machine::move_images() {

@@ -28,7 +28,7 @@ bool note_answer(SidecarView& sidecar, const Action& action, const Result<nlohma
   if (unreached || error.retryable) return true;
   // Only these mean that the wave can't go on; what brings things back is retried until it succeeds.
   if (action.kind == ActionKind::kPrepareEpoch || action.kind == ActionKind::kReceive ||
-      action.kind == ActionKind::kSend || action.kind == ActionKind::kRestore)
+      action.kind == ActionKind::kSend || action.kind == ActionKind::kRestore || action.kind == ActionKind::kSave)
     sidecar.refused = std::format("{}: {}", to_string(action.kind), error.message);
   return false;
 }

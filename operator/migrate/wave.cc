@@ -85,7 +85,8 @@ Result<void> check_wave(const Wave& wave, const wire::EpochPlan& epoch) {
   auto wrong = [](const std::string& what) {
     return fail(ErrorCode::kInvalid, "status.waveState." + what + "; the wave is not one of this job as it is now");
   };
-  if (wave.moves.empty()) return wrong("moves: empty");
+  if (wave.moves.empty() && !wave.checkpoint) return wrong("moves: empty");
+  if (!wave.moves.empty() && wave.checkpoint) return wrong("checkpoint: nobody moves while a set is made");
   std::vector<bool> moves(epoch.members.size());
   for (std::size_t i = 0; i < wave.moves.size(); ++i) {
     const Move& move = wave.moves[i];
@@ -108,10 +109,10 @@ Result<void> check_wave(const Wave& wave, const wire::EpochPlan& epoch) {
   const bool resuming = wave.phase == Phase::kResuming;
   const bool back = wave.phase == Phase::kRollingBack;
   if (wave.rollback_committed && !back) return wrong("rollbackCommitted: true outside of RollingBack");
-  const bool fits = wave.rollback_committed ? epoch.epoch == wave.rollback_epoch
-                    : resuming              ? epoch.epoch == wave.next_epoch
-                    : back                  ? epoch.epoch == wave.base_epoch || epoch.epoch == wave.next_epoch
-                                            : epoch.epoch == wave.base_epoch;
+  const bool fits = wave.rollback_committed    ? epoch.epoch == wave.rollback_epoch
+                    : resuming                 ? epoch.epoch == wave.next_epoch
+                    : back && !wave.checkpoint ? epoch.epoch == wave.base_epoch || epoch.epoch == wave.next_epoch
+                                               : epoch.epoch == wave.base_epoch;
   if (!fits)
     return wrong(std::format("baseEpoch: a wave from epoch {} to {} is {} while status.epoch is {}", wave.base_epoch,
                              wave.next_epoch, crds::to_string(wave.phase), epoch.epoch));

@@ -85,15 +85,28 @@ constexpr void fields_of(Of<Move>, auto&& v) {
   v("predictedGainSeconds", &Move::predicted_gain_seconds, kRare);
 }
 
+// The checkpoint set that a wave makes. Nobody moves in it: each rank is dumped at the gate, and the next epoch names the
+// same pods. Its images reach the storage after the wave, while the ranks compute.
+struct Checkpoint {
+  std::uint64_t set = 0;  // its id; none is used twice
+  std::uint32_t attempt = 0;
+  bool operator==(const Checkpoint&) const = default;
+};
+constexpr void fields_of(Of<Checkpoint>, auto&& v) {
+  v("set", &Checkpoint::set, kRequired);
+  v("attempt", &Checkpoint::attempt, kRequired);
+}
+
 struct Wave {
   std::uint32_t number = 0;
   Phase phase = Phase::kPreparing;
-  std::vector<crds::PhaseTime> times;  // every phase entered, in order
-  std::uint64_t base_epoch = 0;        // committed when the wave began
-  std::uint64_t next_epoch = 0;        // what it wants to commit
-  std::uint64_t rollback_epoch = 0;    // what it commits instead, or afterwards, if it fails after the pause began
-  bool rollback_committed = false;     // status.epoch is the rollback epoch
-  std::vector<Move> moves;
+  std::vector<crds::PhaseTime> times;    // every phase entered, in order
+  std::uint64_t base_epoch = 0;          // committed when the wave began
+  std::uint64_t next_epoch = 0;          // what it wants to commit
+  std::uint64_t rollback_epoch = 0;      // what it commits instead, or afterwards, if it fails after the pause began
+  bool rollback_committed = false;       // status.epoch is the rollback epoch
+  std::vector<Move> moves;               // none if it makes a checkpoint set
+  std::optional<Checkpoint> checkpoint;  // not set if it moves ranks
   Gate gate;
   std::string reason;                      // CamelCase, of a rollback or failure
   std::string message;                     // the same for people
@@ -115,6 +128,7 @@ constexpr void fields_of(Of<Wave>, auto&& v) {
   v("rollbackEpoch", &Wave::rollback_epoch, kRequired);
   v("rollbackCommitted", &Wave::rollback_committed, kRequired);
   v("moves", &Wave::moves, kRequired);
+  v("checkpoint", &Wave::checkpoint);
   v("gate", &Wave::gate, kRequired);
   v("reason", &Wave::reason, kRequired);
   v("message", &Wave::message, kRequired);

@@ -127,11 +127,13 @@ void Cluster::advance_pod(Pod& pod) {
     ++pod.status.version;
   }
   if (pod.stop_at >= 0 && tick_ >= pod.stop_at) return stop(pod);
+  if (pod.save_at >= 0 && tick_ >= pod.save_at) advance_save(pod);
   if (pod.transfer_at < 0 || tick_ < pod.transfer_at) return;
   pod.transfer_at = -1;
   auto& t = pod.status.transfer;
   ++pod.status.version;
   if (t.phase == TransferPhase::kDumping) return end_dump(pod);
+  if (t.phase == TransferPhase::kReceiving) return end_load(pod);
   if (t.phase != TransferPhase::kRestoring) return;
   if (pod.criu_fails) {
     t.phase = TransferPhase::kFailed;
@@ -140,6 +142,7 @@ void Cluster::advance_pod(Pod& pod) {
   }
   t.phase = TransferPhase::kRestored;
   t.restore_ns = 60'000'000;
+  pod.restored_from_set = t.migration.starts_with("set-");
   pod.process = Process::kRestored;
   pod.status.phase = RankPhase::kStopped;
   pod.status.mpi_initialized = true;
@@ -151,6 +154,8 @@ void Cluster::stop(Pod& pod) {
   pod.status.phase = RankPhase::kStopped;
   pod.status.stopped_ns = stamp();
   ++pod.status.version;
+  const json save = std::exchange(pod.save_order, json());
+  if (!save.is_null() && pod.gate == Gate::kCommitted && pod.answers(tick_) && start_save(pod, save)) begin_save(pod);
   const json order = std::exchange(pod.order, json());
   if (order.is_null() || pod.gate != Gate::kCommitted || !pod.answers(tick_)) return;
   start_dump(pod, order);
@@ -185,6 +190,55 @@ void Cluster::end_dump(Pod& source) {
   ++target->status.version;
 }
 
+void Cluster::end_load(Pod& pod) {
+  auto& t = pod.status.transfer;
+  const auto image = std::ranges::find_if(storage, [&](const auto& entry) {
+    return wire::set_name(entry.first.first) == t.migration && entry.first.second == pod.rank;
+  });
+  if (image == storage.end() || pod.storage_fails) {
+    t.phase = TransferPhase::kFailed;
+    t.unusable = image == storage.end();
+    t.error = t.unusable ? "the stored image is damaged" : "the checkpoint storage does not answer";
+    return;
+  }
+  for (const auto& [key, other] : storage)
+    if (key.first == image->first.first &&
+        (other.superstep != image->second.superstep || other.epoch != image->second.epoch))
+      violate("the images of a set are of two gates");
+  loaded_superstep_ = image->second.superstep;
+  t.bytes = 50'000'000;
+  t.phase = TransferPhase::kRestoring;
+  begin_transfer(pod, program_.pace.restore);
+}
+
+// First its image is in memory, then in the storage, whatever the program does meanwhile.
+void Cluster::advance_save(Pod& pod) {
+  pod.save_at = -1;
+  auto& save = *pod.status.save;
+  ++pod.status.version;
+  if (save.phase == wire::SavePhase::kDumping) {
+    if (pod.criu_fails) {
+      save.phase = wire::SavePhase::kFailed;
+      save.error = "criu was killed";
+      return;
+    }
+    save.phase = wire::SavePhase::kDumped;
+    save.bytes = 50'000'000;
+    pod.saved_superstep = superstep_;
+    pod.saved_epoch = pod.status.epoch;
+    save.dump_ns = 80'000'123;
+    if (!pod.storage_hangs) pod.save_at = tick_ + random(program_.pace.stream);
+  } else if (pod.storage_fails) {
+    save.phase = wire::SavePhase::kFailed;
+    save.error = "the checkpoint storage is full";
+  } else {
+    save.phase = wire::SavePhase::kStored;
+    save.store_ns = 500'000'000;
+    save.digest = std::string(64, static_cast<char>('0' + pod.rank % 10));
+    storage[{save.set, pod.rank}] = {pod.saved_superstep, pod.saved_epoch};
+  }
+}
+
 // An epoch opens when all ranks of its plan are in the opening.
 void Cluster::open_epochs() {
   const auto opening =
@@ -196,7 +250,8 @@ void Cluster::open_epochs() {
     if (pod->hangs_in_opening) continue;
     auto& s = pod->status;
     pod->opening = false;
-    if (!s.mpi_initialized) superstep_ = 0;  // a new attempt
+    if (!s.mpi_initialized) superstep_ = 0;  // a new attempt, from its beginning
+    if (pod->restored_from_set) superstep_ = loaded_superstep_, pod->restored_from_set = false;
     s.phase = RankPhase::kRunning;
     s.mpi_initialized = true;
     s.first_compute_ns = stamp();
@@ -216,6 +271,13 @@ Result<json> Cluster::ask(Pod& pod, std::string_view verb, const std::shared_ptr
     plan_ = plan ? std::make_shared<const wire::EpochPlan>(std::move(*plan)) : nullptr;
     plan_fields_ = sent;
   }
+  if (verb == wire::kKeepSets) {
+    const auto below = count_at<std::uint64_t>(fields, "below");
+    std::erase_if(storage, [&](const auto& entry) {
+      const std::uint64_t set = entry.first.first;
+      return set < below && !std::ranges::contains(part_at(fields, "keep"), json(set));
+    });
+  }
   Answer answer = simulated::answer(pod, verb, fields, verb == wire::kPrepareEpoch ? plan_ : nullptr);
   if (!answer.result) return std::move(answer.result);
   switch (answer.effect) {
@@ -225,6 +287,11 @@ Result<json> Cluster::ask(Pod& pod, std::string_view verb, const std::shared_ptr
         violate(std::format("epoch {} is opened, and epoch {} is committed", epoch, committed_epoch()));
       note(std::format("{} continues in epoch {}", pod.name, epoch));
       if (pod.status.transfer.phase == TransferPhase::kDumping) pod.status.transfer = {}, pod.transfer_at = -1;
+      if (auto& save = pod.status.save; save && save->phase == wire::SavePhase::kDumping) {
+        save->phase = wire::SavePhase::kFailed;
+        save->error = "the dump was abandoned";
+        pod.save_at = -1;
+      }
       pod.process = Process::kRunning;
       pod.opening = true;
       pod.entering = epoch;
@@ -239,6 +306,12 @@ Result<json> Cluster::ask(Pod& pod, std::string_view verb, const std::shared_ptr
     case Effect::kRestores:
       begin_transfer(pod, program_.pace.restore);
       break;
+    case Effect::kSaves:
+      begin_save(pod);
+      break;
+    case Effect::kLoads:
+      begin_transfer(pod, program_.pace.stream);
+      break;
     case Effect::kNone:
       break;
   }
@@ -249,6 +322,9 @@ void Cluster::restart_sidecar(Pod& pod, int down_for) {
   note("the sidecar restarts: " + pod.name);
   pod.silent_until = std::max(pod.silent_until, tick_ + down_for);
   pod.order = nullptr;
+  pod.save_order = nullptr;
+  pod.status.save.reset();  // its memory has gone with it
+  pod.save_at = -1;
   pod.restores = false;
   auto& t = pod.status.transfer;
   if (t.phase != TransferPhase::kReceiving && t.phase != TransferPhase::kDumping) return;

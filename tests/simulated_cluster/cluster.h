@@ -46,6 +46,11 @@ class Cluster {
 
   bool never_migratable = false;  // every committed gate is postponed
   std::string violation, trace;
+  // The images in the storage, by set and rank. Tests damage it by taking some out.
+  struct Image {
+    std::uint64_t superstep = 0, epoch = 0;
+  };
+  std::map<std::pair<std::uint64_t, std::uint32_t>, Image> storage;
 
  protected:
   virtual void for_each_pod(const std::function<void(Pod&)>& f) = 0;
@@ -76,6 +81,9 @@ class Cluster {
   void advance_pod(Pod& pod);
   void stop(Pod& pod);
   void end_dump(Pod& source);
+  void end_load(Pod& pod);
+  void begin_save(Pod& pod) { pod.save_at = tick_ + random(program_.pace.dump); }
+  void advance_save(Pod& pod);
   void open_epochs();
   void begin_transfer(Pod& pod, const Range& takes) { pod.transfer_at = tick_ + random(takes); }
   void check_copies();
@@ -86,6 +94,7 @@ class Cluster {
   std::shared_ptr<const nlohmann::json> plan_fields_;
   std::shared_ptr<const wire::EpochPlan> plan_;
   int next_edge_at_ = 0;
+  std::uint64_t loaded_superstep_ = 0;
 };
 
 }  // namespace bsp::simulated

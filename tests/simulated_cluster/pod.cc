@@ -79,6 +79,7 @@ Answer commit_gate(Pod& pod, std::uint64_t superstep, const json& fields) {
   pod.gate = Gate::kCommitted;
   s.gate_committed = true;
   pod.order = pod.forgetful ? json() : part_at(fields, "send");
+  pod.save_order = pod.forgetful ? json() : part_at(fields, "save");
   return ok();
 }
 
@@ -127,6 +128,23 @@ Answer restore(Pod& pod, const json& fields) {
   return ok(Effect::kRestores);
 }
 
+Answer save(Pod& pod, const json& fields) {
+  const bool begun = pod.status.save && pod.status.save->set == count_at<std::uint64_t>(fields, "set");
+  if (!begun && !stopped(pod)) return refused(ErrorCode::kConflict, "the program is not stopped at a gate");
+  return ok(start_save(pod, fields) ? Effect::kSaves : Effect::kNone);
+}
+
+Answer load(Pod& pod, const json& fields) {
+  auto& t = pod.status.transfer;
+  const std::string name = wire::set_name(count_at<std::uint64_t>(part_at(fields, "image"), "set"));
+  if (t.phase != TransferPhase::kIdle && t.phase != TransferPhase::kFailed)
+    return t.migration == name ? ok() : refused(ErrorCode::kConflict, "this pod takes part in another migration");
+  t = {};
+  t.migration = name;
+  t.phase = TransferPhase::kReceiving;
+  return ok(Effect::kLoads);
+}
+
 Answer discard(Pod& pod, const json& fields) {
   auto& t = pod.status.transfer;
   if (t.migration != text_at(fields, "migration")) return ok();
@@ -149,6 +167,19 @@ void clear_gate(Pod& pod) {
   pod.status.gate_superstep = 0;
   pod.status.gate_committed = false;
   pod.order = nullptr;
+  pod.save_order = nullptr;
+}
+
+bool start_save(Pod& pod, const json& save) {
+  const auto set = count_at<std::uint64_t>(save, "set");
+  auto& s = pod.status.save;
+  if (s && s->set == set) return false;
+  const bool busy = s && (s->phase == wire::SavePhase::kDumping || s->phase == wire::SavePhase::kDumped);
+  s = wire::SaveStatus{.set = set, .phase = wire::SavePhase::kDumping};
+  if (!busy) return true;
+  s->phase = wire::SavePhase::kFailed;
+  s->error = "the checkpoint storage has not taken the image of the set before yet";
+  return false;
 }
 
 void start_dump(Pod& pod, const json& send) {
@@ -171,6 +202,9 @@ Answer answer(Pod& pod, std::string_view verb, const json& fields, const std::sh
   if (verb == wire::kSend) return send(pod, fields);
   if (verb == wire::kRestore) return restore(pod, fields);
   if (verb == wire::kDiscard) return discard(pod, fields);
+  if (verb == wire::kSave) return save(pod, fields);
+  if (verb == wire::kLoad) return load(pod, fields);
+  if (verb == wire::kKeepSets) return ok();
   return refused(ErrorCode::kInvalid, std::format("there is no verb \"{}\"", verb));
 }
 

@@ -48,15 +48,21 @@ struct Pod {
   bool dies_at_once = false;      // at the first of them
   bool hangs_in_opening = false;  // while the others come through
   int stop_at = -1;               // it closes its epoch until then
-  bool criu_fails = false;        // is killed at its next dump or restore
+  bool restored_from_set = false;
+  bool criu_fails = false;  // is killed at its next dump or restore
   // --- Its sidecar ---
   Gate gate = Gate::kNone;
   std::uint64_t gate_dropped = 0;  // superstep of the gate that the ranks dropped last
   bool forgetful = false;          // as one that is restarted between an order and its execution
   nlohmann::json order;            // `send` of the committed gate; null: none
+  nlohmann::json save_order;       // `save` of it; null: none
   std::string receives_from;
-  bool restores = false;  // what it receives, without being asked again
-  int transfer_at = -1;   // the next phase of its transfer
+  bool restores = false;                               // what it receives, without being asked again
+  int transfer_at = -1;                                // the next phase of its transfer
+  std::uint64_t saved_superstep = 0, saved_epoch = 0;  // of the image that is in memory
+  int save_at = -1;                                    // the next phase of its part of a checkpoint set
+  bool storage_fails = false;                          // answers each write with an error
+  bool storage_hangs = false;                          // answers none
   std::map<std::uint64_t, std::shared_ptr<const wire::EpochPlan>> prepared;
   wire::RankStatus status = counting();
 
@@ -65,7 +71,7 @@ struct Pod {
 };
 
 // What happens to the process by a verb that was accepted; its duration is the cluster's.
-enum class Effect { kNone, kContinues, kDumps, kRestores };
+enum class Effect { kNone, kContinues, kDumps, kRestores, kSaves, kLoads };
 
 struct Answer {
   Result<nlohmann::json> result;
@@ -79,5 +85,7 @@ Answer answer(Pod& pod, std::string_view verb, const nlohmann::json& fields,
 // Begins the transfer that the fields of `send` describe.
 void start_dump(Pod& pod, const nlohmann::json& send);
 void clear_gate(Pod& pod);
+// Begins the dump that the fields of `save` describe; false: it is under way, or over.
+bool start_save(Pod& pod, const nlohmann::json& save);
 
 }  // namespace bsp::simulated

@@ -37,6 +37,8 @@ bool may_lose_rank(Victim victim, Phase struck_in, bool others_were_admitted) {
     case Victim::kApiServerPause:
     case Victim::kClockForward:
     case Victim::kClockBack:
+    case Victim::kStorageFails:
+    case Victim::kStorageHangs:
       return false;
   }
   return true;

@@ -62,6 +62,7 @@ World::World(const Scenario& scenario)
   wave_.next_epoch = 4;
   wave_.rollback_epoch = 5;
   wave_.times.push_back({Phase::kPreparing, time()});
+  if (s_.checkpoint) wave_.checkpoint = Checkpoint{.set = 7, .attempt = 0};
   for (std::uint32_t m = 0; m < s_.moves; ++m)
     wave_.moves.push_back({.migration = std::format("job-w1-r{}", m),
                            .rank = m,
@@ -115,6 +116,7 @@ Outcome World::run() {
           others_were_admitted_,
           (ended_at_ - struck_at_) / 1000.0,
           stores_while_stopped_,
+          storage.size(),
           asked_while_stopped_,
           violation,
           trace};
@@ -122,6 +124,9 @@ Outcome World::run() {
 
 // After the wave the job goes on, and nothing that the wave made or replaced is left.
 void World::check_end(std::uint64_t superstep_at_end) {
+  for (const auto& [key, image] : storage)
+    if (image.epoch != wave_.base_epoch || image.superstep != storage.begin()->second.superstep)
+      violate("the images of a set are of two gates");
   if (ended_at_ < 0) return violate("the wave never ended: " + std::string(crds::to_string(wave_.phase)));
   if (wave_.phase == Phase::kFailed) return;
   const bool finished = superstep_ >= s_.program_supersteps;

@@ -36,6 +36,8 @@ enum class Victim {
   kApiServerPause,  // for 45 s nothing is stored, and the operator waits for that
   kClockForward,    // the operator's clock is set by an hour
   kClockBack,
+  kStorageFails,  // of a checkpoint set
+  kStorageHangs,
 };
 std::string_view to_string(Victim victim);
 
@@ -51,6 +53,7 @@ struct Scenario {
   bool never_migratable = false;           // every committed gate is postponed
   std::optional<Phase> cancelled_in = {};  // the wave is not wanted any more from this phase on
   bool operator_dies_with_it = false;      // the victim's end finds no operator for a moment
+  bool checkpoint = false;                 // nobody moves (moves: 0), and each rank is dumped for a checkpoint set
   bool forgetful = false;                  // sidecars forget their orders, as restarted ones do
 };
 
@@ -60,6 +63,7 @@ struct Outcome {
   bool others_were_admitted = false;  // some rank but the moved ones was let into the wave's epoch
   double seconds_after_fault = 0;     // until the wave had ended
   int stores_while_stopped = 0;       // writes of the wave between the last stop and the commit, the commit's included
+  std::size_t stored = 0;             // images of the set
   int asked_while_stopped = 0;        // send and restore between the two
   std::string violation;              // "": none
   std::string trace;

@@ -8,10 +8,11 @@ namespace bsp::migrate::sim {
 using simulated::Process;
 
 std::string_view to_string(Victim victim) {
-  constexpr std::string_view names[] = {
-      "none",           "program",         "init",          "criu-dump",        "criu-restore",  "source-sidecar",
-      "target-sidecar", "staying-sidecar", "source-pod",    "target-pod",       "copy",          "staying-program",
-      "staying-pod",    "operator",        "operator-away", "api-server-pause", "clock-forward", "clock-back"};
+  constexpr std::string_view names[] = {"none",          "program",        "init",           "criu-dump",
+                                        "criu-restore",  "source-sidecar", "target-sidecar", "staying-sidecar",
+                                        "source-pod",    "target-pod",     "copy",           "staying-program",
+                                        "staying-pod",   "operator",       "operator-away",  "api-server-pause",
+                                        "clock-forward", "clock-back",     "storage-fails",  "storage-hangs"};
   return names[static_cast<int>(victim)];
 }
 
@@ -46,9 +47,8 @@ void World::end_operator(int away_ms) {
 
 void World::strike() {
   if (struck_ || s_.victim == Victim::kNone || wave_.phase != s_.phase || tick_ < phase_at_ + s_.delay_ms) return;
-  const Move& move = wave_.moves[0];
-  Pod* source = pod(move.source_pod);
-  Pod* target = pod(move.target_pod);
+  Pod* source = pod(s_.checkpoint ? epoch_.members.front().pod : wave_.moves[0].source_pod);
+  Pod* target = s_.checkpoint ? nullptr : pod(wave_.moves[0].target_pod);
   struck_ = true;
   struck_at_ = tick_;
   note(std::format("STRIKE {}", to_string(s_.victim)));
@@ -108,6 +108,12 @@ void World::strike() {
       break;
     case Victim::kClockBack:
       clock_is_off_ = -std::chrono::hours(1);
+      break;
+    case Victim::kStorageFails:
+      for (auto& [name, p] : pods_) p.storage_fails = true;
+      break;
+    case Victim::kStorageHangs:
+      for (auto& [name, p] : pods_) p.storage_hangs = true;
       break;
   }
   if (s_.operator_dies_with_it) end_operator(random(50, 500));
