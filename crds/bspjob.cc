@@ -22,6 +22,9 @@ std::unexpected<Error> invalid(std::string_view field, std::string_view what) {
 // The longest names made of it, <job>-w<wave>-r<rank> and <job>-r<rank>-g<generation>, must be labels (63) too.
 constexpr std::size_t kLongestJobName = 52;
 
+// Images of all checkpoint sets that a status names.
+constexpr std::uint64_t kMostDigests = 8192;
+
 // [prefix/]name, as Kubernetes has it.
 bool is_label_name(std::string_view text) {
   auto alphanumeric = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); };
@@ -105,6 +108,22 @@ Result<void> validate(const BspJobSpec& spec) {
     return invalid("spec.superstep.stride", "needs spec.superstep.call, for example MPI_Barrier: Auto finds both");
   if (auto size = quantity_value(spec.checkpoint.size_limit.text); !size || *size == 0)
     return invalid("spec.checkpoint.sizeLimit", "must be a quantity such as 512Mi or 2Gi");
+  if (const auto interval = duration_seconds(spec.checkpoint.interval); !interval || *interval == 0)
+    return invalid("spec.checkpoint.interval", "must be a duration such as 30s, 5m or 1h30m");
+  if (spec.checkpoint.keep < 1) return invalid("spec.checkpoint.keep", "must be at least 1 set");
+  if (const auto& storage = spec.checkpoint.storage) {
+    const bool claim = storage->persistent_volume_claim.has_value(), host = storage->host_path.has_value();
+    // Each set takes 43 characters a rank in the status, whose size is limited (README.md).
+    if (const std::uint64_t most = kMostDigests / std::max<std::uint64_t>(1, spec.ranks); spec.checkpoint.keep > most)
+      return invalid("spec.checkpoint.keep",
+                     std::format("a job of {} ranks can keep {} checkpoint sets", spec.ranks, most));
+    if (claim == host) return invalid("spec.checkpoint.storage", "must have one of persistentVolumeClaim and hostPath");
+    if (claim && storage->persistent_volume_claim->claim_name.empty())
+      return invalid("spec.checkpoint.storage.persistentVolumeClaim.claimName",
+                     "must name a claim of the job's namespace");
+    if (host && !storage->host_path->path.starts_with('/'))
+      return invalid("spec.checkpoint.storage.hostPath.path", "must be an absolute path");
+  }
   if (const json& resources = spec.sidecar.resources; !resources.is_null())
     BSP_CHECK_OK(check_shape(resources, kContainerResources, "spec.sidecar.resources"));
   for (std::size_t i = 0; i < spec.carry_paths.size(); ++i) {

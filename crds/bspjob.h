@@ -56,8 +56,23 @@ struct SuperstepSpec {
   std::uint32_t stride = 1;            // every how many of those calls, >= 1; of a named call only
 };
 
+// A volume source of core/v1; exactly one is set.
+struct ClaimSource {
+  std::string claim_name;
+};
+struct HostPathSource {
+  std::string path;
+};
+struct CheckpointStorage {
+  std::optional<ClaimSource> persistent_volume_claim;
+  std::optional<HostPathSource> host_path;
+};
+
 struct CheckpointSpec {
-  Quantity size_limit{"2Gi"};  // of the tmpfs that receives a checkpoint
+  Quantity size_limit{"2Gi"};   // of the tmpfs that receives a checkpoint, and holds one until it is stored
+  std::string interval = "5m";  // between checkpoint sets
+  std::uint32_t keep = 2;       // sets, >= 1
+  std::optional<CheckpointStorage> storage;  // not set: no sets are made
 };
 
 struct SidecarSpec {
@@ -123,6 +138,43 @@ struct RestartRecord {
 };
 
 inline constexpr std::size_t kShownRestarts = 32;
+
+// A checkpoint set whose images are all stored: an image of each rank, made at one gate.
+struct StoredSet {
+  std::uint64_t id = 0;       // never used twice
+  Superstep superstep;        // that all ranks had completed
+  std::uint64_t epoch = 0;    // that they had closed
+  std::uint32_t attempt = 0;  // in which it was made
+  Time time{};                // when it was made
+  std::uint64_t bytes = 0;    // of all images
+  std::string image;          // of the program's container, as its node resolved it
+  std::string digests;        // SHA-256 of each rank's stored file, 32 bytes a rank, in base64
+  std::string unusable;       // why no attempt can start from it; "": none has failed
+};
+
+// A set that has been dumped and isn't stored yet.
+struct PendingSet {
+  std::uint64_t id = 0;
+  Superstep superstep;
+  std::uint64_t epoch = 0;
+  std::uint32_t attempt = 0;
+  Time time{};
+  double pause_seconds = 0;
+};
+
+// A set that this doesn't name doesn't exist. Writing it is the commit of a set.
+struct CheckpointStatus {
+  // Of the newest stored set, for people.
+  Superstep superstep;
+  Time time{};
+  std::string message;  // why the last set wasn't stored; "": it was
+
+  std::vector<StoredSet> sets;  // spec.checkpoint.keep at most; the oldest first
+  std::optional<PendingSet> pending;
+  std::uint64_t ids_used = 0;
+  std::optional<std::uint64_t> restored;  // set from which the present attempt started; not set: from the beginning
+  std::uint32_t without_progress = 0;     // attempts that failed since the last one that stored a set
+};
 
 struct SetRanks {
   std::string set;
@@ -257,10 +309,11 @@ struct BspJobStatus {
   MigrationCounters migrations;
   std::optional<double> predicted_gain_seconds;  // sum over the executed waves
   std::optional<double> realised_gain_seconds;
-  std::optional<double> pause_seconds;  // sum over the waves that ended
-  std::vector<VanishedPod> vanished;    // which the next attempt waits for; the first kMostVanished
-  nlohmann::json wave_state;            // operator/migrate's record of the wave under way or last ended, opaque
-  nlohmann::json rescheduler;           // the decision's own state, opaque; null: none
+  std::optional<double> pause_seconds;         // sum over the waves that ended
+  std::vector<VanishedPod> vanished;           // which the next attempt waits for; the first kMostVanished
+  std::optional<CheckpointStatus> checkpoint;  // of a job with spec.checkpoint.storage
+  nlohmann::json wave_state;                   // operator/migrate's record of the wave under way or last ended, opaque
+  nlohmann::json rescheduler;                  // the decision's own state, opaque; null: none
 };
 
 struct BspJob {

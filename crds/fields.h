@@ -59,7 +59,18 @@ constexpr void fields_of(Of<SuperstepSpec>, auto&& v) {
   v("stride", &SuperstepSpec::stride);
 }
 
-constexpr void fields_of(Of<CheckpointSpec>, auto&& v) { v("sizeLimit", &CheckpointSpec::size_limit); }
+constexpr void fields_of(Of<ClaimSource>, auto&& v) { v("claimName", &ClaimSource::claim_name, kRequired); }
+constexpr void fields_of(Of<HostPathSource>, auto&& v) { v("path", &HostPathSource::path, kRequired); }
+constexpr void fields_of(Of<CheckpointStorage>, auto&& v) {
+  v("persistentVolumeClaim", &CheckpointStorage::persistent_volume_claim);
+  v("hostPath", &CheckpointStorage::host_path);
+}
+constexpr void fields_of(Of<CheckpointSpec>, auto&& v) {
+  v("sizeLimit", &CheckpointSpec::size_limit);
+  v("interval", &CheckpointSpec::interval);
+  v("keep", &CheckpointSpec::keep);
+  v("storage", &CheckpointSpec::storage);
+}
 constexpr void fields_of(Of<SidecarSpec>, auto&& v) { v("resources", &SidecarSpec::resources); }
 
 constexpr void fields_of(Of<SchedulingSpec>, auto&& v) { v("gang", &SchedulingSpec::gang); }
@@ -96,6 +107,38 @@ constexpr void fields_of(Of<RestartRecord>, auto&& v) {
   v("reason", &RestartRecord::reason);
   v("message", &RestartRecord::message);
   v("rank", &RestartRecord::rank);
+}
+
+constexpr void fields_of(Of<StoredSet>, auto&& v) {
+  v("id", &StoredSet::id);
+  v("superstep", &StoredSet::superstep);
+  v("epoch", &StoredSet::epoch);
+  v("attempt", &StoredSet::attempt);
+  v("time", &StoredSet::time);
+  v("bytes", &StoredSet::bytes);
+  v("image", &StoredSet::image);
+  v("digests", &StoredSet::digests);
+  v("unusable", &StoredSet::unusable);
+}
+
+constexpr void fields_of(Of<PendingSet>, auto&& v) {
+  v("id", &PendingSet::id);
+  v("superstep", &PendingSet::superstep);
+  v("epoch", &PendingSet::epoch);
+  v("attempt", &PendingSet::attempt);
+  v("time", &PendingSet::time);
+  v("pauseSeconds", &PendingSet::pause_seconds);
+}
+
+constexpr void fields_of(Of<CheckpointStatus>, auto&& v) {
+  v("superstep", &CheckpointStatus::superstep);
+  v("time", &CheckpointStatus::time);
+  v("message", &CheckpointStatus::message);
+  v("sets", &CheckpointStatus::sets);
+  v("pending", &CheckpointStatus::pending);
+  v("idsUsed", &CheckpointStatus::ids_used);
+  v("restored", &CheckpointStatus::restored);
+  v("withoutProgress", &CheckpointStatus::without_progress);
 }
 
 constexpr void fields_of(Of<SetRanks>, auto&& v) {
@@ -218,6 +261,7 @@ constexpr void fields_of(Of<BspJobStatus>, auto&& v) {
   v("realisedGainSeconds", &BspJobStatus::realised_gain_seconds);
   v("pauseSeconds", &BspJobStatus::pause_seconds);
   v("vanished", &BspJobStatus::vanished, Field{.most = kMostVanished});
+  v("checkpoint", &BspJobStatus::checkpoint);
   v("waveState", &BspJobStatus::wave_state);
   v("rescheduler", &BspJobStatus::rescheduler);
 }

@@ -74,4 +74,23 @@ Result<std::uint64_t> scaled(std::string_view text, double scale) {
 Result<std::uint64_t> quantity_value(std::string_view text) { return scaled(text, 1); }
 Result<std::uint64_t> quantity_milli(std::string_view text) { return scaled(text, 1000); }
 
+Result<std::uint64_t> duration_seconds(std::string_view text) {
+  constexpr std::uint64_t kMost = 1'000'000;  // of one unit: no sum of them overflows
+  const auto invalid =
+      fail(ErrorCode::kInvalid, std::format("\"{}\" is not a duration such as 30s, 5m or 1h30m", text));
+  std::uint64_t sum = 0, last = UINT64_MAX;
+  std::string_view left = text;
+  while (!left.empty()) {
+    std::uint64_t number = 0;
+    const auto [end, error] = std::from_chars(left.data(), left.data() + left.size(), number);
+    if (error != std::errc() || number > kMost || end == left.data() + left.size()) return invalid;
+    const std::uint64_t unit = *end == 'h' ? 3600 : *end == 'm' ? 60 : *end == 's' ? 1 : 0;
+    if (unit == 0 || unit >= last) return invalid;
+    sum += number * unit;
+    last = unit;
+    left = left.substr(static_cast<std::size_t>(end - left.data()) + 1);
+  }
+  return text.empty() ? Result<std::uint64_t>(invalid) : sum;
+}
+
 }  // namespace bsp::crds

@@ -66,6 +66,8 @@ struct Quantity {
 };
 // In whole units (bytes for memory), rounded up, and capped as in Kubernetes (at 9·10¹⁸); kInvalid if the text is no quantity.
 Result<std::uint64_t> quantity_value(std::string_view text);
+// A duration such as "30s", "5m" or "1h30m", in seconds: as Kubernetes writes it, in whole seconds. kInvalid if it is none.
+Result<std::uint64_t> duration_seconds(std::string_view text);
 // In thousandths ("250m" -> 250, "0.25" -> 250): CPU.
 Result<std::uint64_t> quantity_milli(std::string_view text);
 

@@ -16,9 +16,10 @@ namespace {
 
 using nlohmann::json;
 
-constexpr auto kShown =
-    std::to_array<std::string_view>({"observedGeneration", "phase", "reason", "message", "conditions", "startTime",
-                                     "completionTime", "attempt", "restarts", "superstep", "ranks", "lastDecision"});
+constexpr auto kShown = std::to_array<std::string_view>(
+    {"observedGeneration", "phase", "reason", "message", "conditions", "startTime", "completionTime", "attempt",
+     "restarts", "superstep", "ranks", "lastDecision", "checkpoint"});
+constexpr auto kShownOfCheckpoint = std::to_array<std::string_view>({"superstep", "time", "message"});
 constexpr auto kShownOfRanks = std::to_array<std::string_view>({"place", "blockedReason"});
 constexpr auto kShownOfDecision = std::to_array<std::string_view>({"superstep", "message"});
 constexpr const char* kHiddenConditions = "phaseConditions";
@@ -146,6 +147,7 @@ json stored_status(const BspJobStatus& status) {
   hide_conditions(stored, hidden);
   hide(stored, "ranks", kShownOfRanks, hidden);
   hide(stored, "lastDecision", kShownOfDecision, hidden);
+  hide(stored, "checkpoint", kShownOfCheckpoint, hidden);
   if (status.last_decision)
     if (auto lines = why_lines(*status.last_decision, kWhyLines); !lines.empty())
       stored["lastDecision"][kWhy] = std::move(lines);
@@ -175,7 +177,7 @@ json without_its_internal_part(const json& stored) {
   if (lacks_its_core(stored)) return json::object();
   json rest = stored;
   if (rest.erase(kSummary) > 0)
-    for (const char* field : {"ranks", "lastDecision"}) rest.erase(field);
+    for (const char* field : {"ranks", "lastDecision", "checkpoint"}) rest.erase(field);
   return rest;
 }
 }  // namespace

@@ -34,6 +34,8 @@ std::string verdict(const crds::BspJob& job, Time now) {
   const auto& r = job.spec.rescheduling;
   const std::string phase(crds::to_string(s.phase));
   if (crds::is_finished(s.phase)) return std::format("The job has ended{}.", message_of(s));
+  if (s.phase == JobPhase::kMigrating && s.wave_state.contains("checkpoint"))
+    return "A checkpoint set is being made, for which no rank moves.";
   if (s.phase == JobPhase::kMigrating) return std::format("Ranks move now, in wave {}.", s.wave);
   if (s.phase != JobPhase::kRunning) return std::format("No rank moves while the job is {}{}.", phase, message_of(s));
   if (r.mode == ReschedulingMode::kOff)
@@ -112,8 +114,9 @@ std::vector<std::string> decision_lines(const crds::BspJob& job) {
   const bool is_rest = job.spec.rescheduling.heuristic == crds::Heuristic::kAuto;
   std::vector<std::string> lines = crds::why_lines(d, kReasons);
   lines.push_back(std::format("{} predicted {} → {}; next call about superstep {}: α {} → {}, D {:.3g} → {:.3g}",
-                              is_rest ? "time to the end" : "superstep", crds::duration_text(d.objective_before), crds::duration_text(d.objective_after),
-                              d.superstep.value + d.alpha_next, d.alpha, d.alpha_next, d.d, d.d_next));
+                              is_rest ? "time to the end" : "superstep", crds::duration_text(d.objective_before),
+                              crds::duration_text(d.objective_after), d.superstep.value + d.alpha_next, d.alpha,
+                              d.alpha_next, d.d, d.d_next));
   return lines;
 }
 

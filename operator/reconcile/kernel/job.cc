@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "crds/fencing.h"
+#include "operator/reconcile/kernel/checkpoints.h"
 #include "operator/reconcile/kernel/drain.h"
 #include "operator/reconcile/kernel/gang.h"
 #include "operator/reconcile/kernel/history.h"
@@ -55,12 +56,14 @@ void JobKernel::fail_attempt(const Failure& failure) {
   change.show_logs_of = failure.pod;
   status().migrations.active = 0;
   if (failure.final) return enter(JobPhase::kFailed, failure.reason, failure.message);
-  if (attempt >= policy.backoff_limit)
+  const std::uint32_t failed = failed_attempts(status());
+  if (failed >= policy.backoff_limit)
     return enter(JobPhase::kFailed, failure.reason,
                  policy.backoff_limit == 0
                      ? failure.message
-                     : std::format("{} (attempt {} of {})", failure.message, attempt + 1, policy.backoff_limit + 1));
+                     : std::format("{} (attempt {} of {})", failure.message, failed + 1, policy.backoff_limit + 1));
   ++status().attempt;
+  if (auto& c = status().checkpoint) ++c->without_progress;
   enter(JobPhase::kRestarting, failure.reason, failure.message);
 }
 
@@ -157,7 +160,9 @@ void JobKernel::end_departures() {
 // So that a job that fails at once costs its cluster little: 10 s, 20, 40 and so on.
 Duration JobKernel::restart_pause() const {
   Duration pause = job_limits.restart;
-  for (std::uint32_t i = 1; i < o.job.status.attempt && pause < kLongestRestart; ++i) pause *= 2;
+  const auto& c = o.job.status.checkpoint;
+  const std::uint32_t failed = c ? c->without_progress : o.job.status.attempt;
+  for (std::uint32_t i = 1; i < failed && pause < kLongestRestart; ++i) pause *= 2;
   return std::min<Duration>(pause, kLongestRestart);
 }
 

@@ -34,6 +34,12 @@ void JobClocks::fill(Observed& o) {
   const Duration draining = draining_.of(o.leaving.empty() ? "" : "drain", {}, o.steady);
   o.draining_for = o.leaving.empty() ? Duration{} : draining;
   o.blank_for = blank_.of(is_blank(status) && !o.pods.empty() ? "blank" : "", {}, o.steady);
+  const auto& checkpoint = status.checkpoint;
+  const bool runs = status.phase == crds::JobPhase::kRunning || status.phase == crds::JobPhase::kMigrating;
+  const std::uint64_t sets = checkpoint ? checkpoint->ids_used : 0;
+  o.set_for = set_.of(runs ? std::format("attempt {} set {}", status.attempt, sets) : "", {}, o.steady);
+  const bool pending = checkpoint && checkpoint->pending;
+  o.pending_for = pending_.of(pending ? std::format("set {}", checkpoint->pending->id) : "", {}, o.steady);
   const bool moves = status.phase == crds::JobPhase::kMigrating;
   const auto wave = moves ? stored_wave(status) : std::nullopt;
   wave_.note(wave && *wave ? &**wave : nullptr, o.steady);

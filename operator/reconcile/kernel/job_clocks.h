@@ -29,7 +29,7 @@ class JobClocks {
     Duration before_{};
     SteadyTime met_{};
   };
-  Elapsed started_, ended_, starting_, start_counts_, restarting_, draining_, blank_;
+  Elapsed started_, ended_, starting_, start_counts_, restarting_, draining_, blank_, set_, pending_;
   migrate::Contact wave_;
 };
 

@@ -101,6 +101,7 @@ struct JobKernel {
   void wait_for(const NotReady& not_ready);
   void set_cpu_level(wire::EpochPlan& plan);
   bool open_epoch();
+  bool resumed();
   void begin_moves();
   void note_waiting(const Refusal& why);
   void note_drain(const std::string& stuck);

@@ -3,6 +3,7 @@
 #include <format>
 
 #include "base/core/significant.h"
+#include "operator/reconcile/kernel/checkpoints.h"
 #include "operator/reconcile/kernel/drain.h"
 #include "operator/reconcile/kernel/gang.h"
 #include "operator/reconcile/kernel/job_kernel.h"
@@ -16,6 +17,12 @@ using crds::JobPhase;
 void JobKernel::running() {
   auto stored = stored_wave(status());
   if (!stored) return fail_attempt({{}, "", "Internal", stored.error().message, true});
+  // Before a rank's end is seen: what all have stored by then counts.
+  if (auto settled = settle_set(o, status())) {
+    stores = true;
+    std::ranges::move(*settled, std::back_inserter(notices.events));
+    return;
+  }
   if (*stored && !migrate::is_finished(**stored)) return migrating(**stored);
   if (*stored) after_wave(**stored);
   end_orphans(*stored ? &**stored : nullptr);
@@ -40,6 +47,12 @@ void JobKernel::running() {
   if (!silence.ranks.empty()) return;
   // The next wave replaces this one in the status, so finish this one's remaining work first.
   if (!notices.migrations.empty() || !work.delete_pods.empty() || !o.being_made.empty()) return;
+  if (auto remove = remove_older_sets(o)) work.actions.push_back(std::move(*remove));
+  if (set_is_due(o)) {
+    const migrate::Wave wave = begin_set(o, status());
+    return enter(JobPhase::kMigrating, "Checkpointing",
+                 std::format("checkpoint set {} is being made", wave.checkpoint->set));
+  }
   begin_moves();
 }
 
@@ -151,8 +164,10 @@ void JobKernel::migrating(const migrate::Wave& wave) {
                                 last && !next->wave.message.empty() ? ": " + next->wave.message : ""),
          .only_logged = true});
   }
-  if (migrate::is_finished(next->wave))
+  if (migrate::is_finished(next->wave)) {
     std::ranges::move(wave_events(next->wave, o), std::back_inserter(notices.events));
+    std::ranges::move(note_set(next->wave, o, status()), std::back_inserter(notices.events));
+  }
   if (wave.delay.empty() && !next->wave.delay.empty())
     notices.events.push_back({"Warning", "WaveDelayed", std::format("wave {}: {}", wave.number, next->wave.delay)});
   if (migrate::is_finished(next->wave)) count_wave(next->wave);

@@ -4,6 +4,7 @@
 
 #include "base/json/fields.h"
 #include "operator/decide/model/mapping.h"
+#include "operator/reconcile/kernel/checkpoints.h"
 #include "operator/reconcile/kernel/gang.h"
 #include "operator/reconcile/kernel/job_kernel.h"
 #include "operator/reconcile/kernel/placement.h"
@@ -66,10 +67,14 @@ void JobKernel::pending() {
     turn_condition(o, status(), kWaitingForSlots, false, "SlotsReserved", "the slots of all ranks are reserved");
   if (status().start_time == Time{}) status().start_time = o.now;
   status().epoch.reset();
-  status().runtime_image.clear();  // an attempt begins with the operator's present one
   status().wave_state = nullptr;
   status().rescheduler = for_next_attempt(status().rescheduler);
-  status().superstep = {};
+  if (makes_sets(o.job) && !status().checkpoint) status().checkpoint.emplace();
+  choose_set(status());
+  const crds::StoredSet* const set = set_of_start(status());
+  status().superstep = set ? set->superstep : Superstep{};
+  // An attempt begins with the operator's present image, unless its processes come from a set: they need the one in which they were dumped.
+  if (!set) status().runtime_image.clear();
   if (status().epochs_used == 0) status().epochs_used = 1;  // 0 means "never opened" to a sidecar
   enter(JobPhase::kStarting, "Mapped", mapped());
 }
@@ -233,6 +238,7 @@ void JobKernel::starting() {
   }
   keep_pod_group();
   if (!not_ready.all.empty()) return wait_for(not_ready);
+  if (!status().epoch && !resumed()) return;
   if (is_on(status(), kStartDelayed))
     turn_condition(o, status(), kStartDelayed, false, "Started", "every container is started");
   if (!status().epoch) {
@@ -244,7 +250,35 @@ void JobKernel::starting() {
     stores = true;
     return;
   }
-  if (open_epoch()) enter(JobPhase::kRunning, "Running", "every rank runs");
+  if (!open_epoch()) return;
+  if (const crds::StoredSet* set = set_of_start(status()))
+    notices.events.push_back({"Normal", kResumedFrom,
+                              std::format("the ranks go on from set {}, which was made after superstep {} at {}",
+                                          set->id, set->superstep.value, to_rfc3339(set->time))});
+  enter(JobPhase::kRunning, "Running", "every rank runs");
+}
+
+// Every rank is as it was in the set from which the attempt starts, if it starts from one.
+bool JobKernel::resumed() {
+  const crds::StoredSet* const set = set_of_start(status());
+  if (!set) return true;
+  Resumption resumption = resume_from(*set, o);
+  const bool late = o.start_counts_for > job_limits.start + loading_limit(*set, o.job);
+  if (resumption.done) return true;
+  if (resumption.unusable.empty() && late)
+    resumption.unusable = "it could not be restored in time: " + resumption.waits;
+  if (!resumption.unusable.empty()) {
+    // No attempt of the program has failed, and there is one set less to try.
+    const std::string why =
+        std::format("set {} (superstep {}) can't be used: {}", set->id, set->superstep.value, resumption.unusable);
+    give_up_set(set->id, resumption.unusable, status());
+    ++status().attempt;
+    enter(JobPhase::kRestarting, kSetUnusable, why);
+    return false;
+  }
+  std::ranges::move(resumption.loads, std::back_inserter(work.actions));
+  status().message = resumption.waits;
+  return false;
 }
 
 // Programs wait for it, since nothing is known of the ranks' CPUs before their sidecars run there.
@@ -302,6 +336,7 @@ bool JobKernel::create_pod(const crds::RankPlace& place, NotReady& not_ready) {
                                 .set = place.set,
                                 .node = place.node,
                                 .target = false,
+                                .resumes = set_of_start(status()) != nullptr,
                                 .migration = "",
                                 .pod_group = group_of_start(),
                                 .runtime_image = runtime_image_of(o)});

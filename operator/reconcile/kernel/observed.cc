@@ -158,6 +158,7 @@ PodFacts pod_facts(const json& pod) {
         facts.sidecar_out_of_memory |=
             text_at(part_at(part_at(*container, when), "terminated"), "reason") == "OOMKilled";
     if (!container) continue;
+    if (name == names::kAppContainer) facts.image = text_at(*container, "imageID");
     const json& state = part_at(*container, "state");
     if (name == names::kAppContainer) facts.app_running = part_at(state, "running").is_object();
     if (const json& end = part_at(state, "terminated"); name == names::kAppContainer && end.is_object()) {

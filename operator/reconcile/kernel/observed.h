@@ -86,6 +86,7 @@ struct PodFacts {
   std::string runtime_image;           // of its sidecar, by digest once its node says it (image_by_digest in pods.h)
   std::string pod_group;               // that it names and its rank's next pods join (gang.h)
   std::string move_to;                 // where a person wants its rank to go (kAnnotationMoveTo)
+  std::string image;                   // of the app container, as the node resolved it; "": not known yet
   bool sidecar_out_of_memory = false;  // it was killed for that, now or the last time it ended
   bool operator==(const PodFacts&) const = default;
 };
@@ -163,6 +164,8 @@ struct Observed {
   Duration start_counts_for{};                      // … the same, anew whenever its gang has waited (gang.h)
   Duration restarting_for{};                        // … since the last attempt failed
   Duration draining_for{};                          // … it has seen ranks on nodes that they have to leave
+  Duration set_for{};                               // … since the last checkpoint set was begun, or the ranks run
+  Duration pending_for{};                           // … it has seen the pending set
   Duration blank_for{};                             // … it has seen pods of the job, but no status
   std::map<migrate::Phase, SteadyTime> wave_since;  // … and since when the wave in each of its phases
 };

@@ -38,7 +38,7 @@ std::string joined(const std::vector<std::string>& parts, char by) {
 
 json wrapped_command(const json& app, const PodRequest& request, const ImageDefaults& image) {
   json command = json::array({"/bsp/bsp-init"});
-  if (request.target) command.push_back("--restore");
+  if (request.target || request.resumes) command.push_back("--restore");
   command.push_back("--");
   // Kubernetes' rule: command replaces the image's entrypoint and its command, args only the command.
   const json &given = part_at(app, "command"), &args = part_at(app, "args");
@@ -167,6 +167,28 @@ void add_resources(json& container, const crds::BspJob& job) {
   if (const json& resources = job.spec.sidecar.resources; !resources.empty()) container["resources"] = resources;
 }
 
+constexpr const char* kSetsVolume = "bsp-sets";
+constexpr int kStorageGroup = 64600;
+
+// The sidecar alone mounts it.
+void add_storage(json& spec, json& volumes, const crds::CheckpointStorage& storage) {
+  json volume{{"name", kSetsVolume}};
+  if (storage.persistent_volume_claim)
+    volume["persistentVolumeClaim"] = {{"claimName", storage.persistent_volume_claim->claim_name}};
+  else
+    volume["hostPath"] = {{"path", storage.host_path->path}, {"type", "Directory"}};
+  put(volumes, volume);
+  // A claim's file system belongs to root. The kubelet makes it writable for a group; not where that would change the group of
+  // the user's own claims, whose template then has to name one. No process of the program gets it (kEnvGroups).
+  const auto is_claim = [](const json& v) {
+    return text_at(v, "name") != kSetsVolume &&
+           (v.contains("persistentVolumeClaim") || v.contains("ephemeral") || v.contains("csi"));
+  };
+  if (!storage.persistent_volume_claim || std::ranges::any_of(volumes, is_claim)) return;
+  json& security = child(spec, "securityContext", json::value_t::object);
+  if (!security.contains("fsGroup")) security["fsGroup"] = kStorageGroup;
+}
+
 json copying_container(const json& security, const PodOptions& options) {
   return {{"name", "bsp-runtime"},
           {"image", options.runtime_image},
@@ -232,6 +254,10 @@ json sidecar_container(const crds::BspJob& job, const PodRequest& request, const
                  {"volumeMounts",
                   {{{"name", "bsp-run"}, {"mountPath", names::kRunDir}},
                    {{"name", "bsp-tls"}, {"mountPath", names::kTlsDir}, {"readOnly", true}}}}};
+  if (job.spec.checkpoint.storage) {
+    container["env"].push_back({{"name", names::kEnvStorage}, {"value", names::kStorageDir}});
+    container["volumeMounts"].push_back({{"name", kSetsVolume}, {"mountPath", names::kStorageDir}});
+  }
   if (options.scheduled) container["livenessProbe"] = liveness_probe();  // where there is a kubelet
   return container;
 }
@@ -306,7 +332,9 @@ json asked_seccomp(const crds::BspJobSpec& spec) {
   return asked.is_object() && text_at(asked, "type") != "Unconfined" ? asked : json();
 }
 
-bool keeps_seccomp(const crds::BspJobSpec& spec) { return spec.rescheduling.mode != crds::ReschedulingMode::kMigrate; }
+bool keeps_seccomp(const crds::BspJobSpec& spec) {
+  return spec.rescheduling.mode != crds::ReschedulingMode::kMigrate && !spec.checkpoint.storage;
+}
 
 json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDefaults& image, const PodOptions& given) {
   PodOptions options = given;
@@ -366,6 +394,8 @@ json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDef
     if (const std::string groups = asked_groups(security); !groups.empty())
       put_env(container, names::kEnvGroups, groups);
   }
+  // After the program's groups are known: that of the storage is none of them.
+  if (const auto& storage = job.spec.checkpoint.storage) add_storage(spec, volumes, *storage);
   json& init = child(spec, "initContainers", json::value_t::array);
   // First, since the user's own init containers may take long.
   json with_sidecar = json::array({sidecar_container(job, request, name, own_security, options)});

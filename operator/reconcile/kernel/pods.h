@@ -28,6 +28,7 @@ struct PodRequest {
   bool pinned = false;      // a person named that node
   std::string not_on = {};  // the node that the rank leaves for another one of the same Set; "": any will do
   bool target = false;
+  bool resumes = false;            // it waits for its rank's image of a checkpoint set
   std::string migration = {};      // of a target
   std::string pod_group = {};      // "": none (gang.h)
   std::string runtime_image = {};  // of the attempt's other pods; "": PodOptions's

@@ -96,6 +96,7 @@ void Rescheduler::note_wave(const Observed& o) {
   const auto wave = stored_wave(o.job.status);
   if (!wave || !*wave || (*wave)->number <= wave_seen_) return;
   const migrate::Wave& w = **wave;
+  if (w.checkpoint) return;  // nobody moves, so there is nothing to gain
   const auto& history = collector_.history();
   if (!baseline_ || baseline_->wave != w.number) {
     // It has begun: note what supersteps took until now.

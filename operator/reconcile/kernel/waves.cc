@@ -146,6 +146,9 @@ void add_actions(const migrate::Wave& wave, const std::vector<migrate::Action>& 
       case ActionKind::kSend:
       case ActionKind::kRestore:
       case ActionKind::kDiscard:
+      case ActionKind::kSave:
+      case ActionKind::kLoad:
+      case ActionKind::kKeepSets:
         work.actions.push_back(action);
         break;
     }

@@ -59,8 +59,9 @@ void keep_our_owner(Object& metadata) {
 // {"running": {}} says that a container runs; the start time isn't needed. Of an earlier termination, only the reason.
 void trim_container_status(Object& container) {
   const std::string before = text_at(part_at(part_at(container, "lastState"), "terminated"), "reason");
-  keep(container, {"name", "state"});
+  keep(container, {"name", "state", "imageID"});
   if (!container.is_object()) return;
+  if (text_at(container, "name") != names::kAppContainer) container.erase("imageID");  // only the program's is compared
   if (!before.empty()) container["lastState"] = {{"terminated", {{"reason", before}}}};
   if (!part_at(container, "state").is_object()) return;
   Object& state = container["state"];

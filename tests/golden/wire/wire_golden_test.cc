@@ -104,6 +104,26 @@ migrate::Wave wave() {
   return w;
 }
 
+migrate::Wave set_wave() {
+  migrate::Wave w = wave();
+  w.moves.clear(), w.bytes.clear(), w.transfer_ms.clear();
+  w.checkpoint = migrate::Checkpoint{.set = 13, .attempt = 14};
+  return w;
+}
+
+wire::RankStatus saved_and_loaded() {
+  wire::RankStatus s = status();
+  s.save = wire::SaveStatus{.set = 1,
+                            .phase = wire::SavePhase::kStored,
+                            .bytes = 2,
+                            .dump_ns = 3,
+                            .store_ns = 4,
+                            .digest = "d",
+                            .error = "e"};
+  s.transfer.unusable = true;
+  return s;
+}
+
 // Gives every member of an API object a unique value.
 struct Filler {
   int& next;
@@ -181,6 +201,7 @@ TEST(Messages, AreByteForByteWhatTheyWere) {
         {"EpochPlan, empty", wire::EpochPlan{}},
         {"RankStatus", status()},
         {"RankStatus, empty", wire::RankStatus{}},
+        {"RankStatus, saved and loaded", saved_and_loaded()},
         {"RankReport", report()},
         {"RankReport, a page", partial},
         {"RankReport, empty", wire::RankReport{}},
@@ -191,11 +212,16 @@ TEST(Messages, AreByteForByteWhatTheyWere) {
         {"ArmAnswer", reflect::write(wire::ArmAnswer{5, true})},
         {"CommitRequest", reflect::write(wire::CommitRequest{6, {}})},
         {"CommitRequest, sends", reflect::write(wire::CommitRequest{6, {{"m", "p", "a"}}})},
+        {"CommitRequest, saves", reflect::write(wire::CommitRequest{6, {}, wire::SaveRequest{1, 2, 3, "key"}})},
+        {"SaveRequest", reflect::write(wire::SaveRequest{1, 2, 3, "key"})},
+        {"LoadRequest", reflect::write(wire::LoadRequest{{1, 2, 3, "key"}, "digest"})},
+        {"KeepSetsRequest", reflect::write(wire::KeepSetsRequest{7, {5, 6}})},
         {"ReceiveRequest", reflect::write(wire::ReceiveRequest{"m", "p", true})},
         {"MigrationRequest", reflect::write(wire::MigrationRequest{"m"})},
         {"ReportRequest", reflect::write(wire::ReportRequest{7, 8, 2})},
         {"ReportRequest, all", reflect::write(wire::ReportRequest{7, 8})},
         {"Wave", to_json(wave())},
+        {"Wave of a checkpoint set", to_json(set_wave())},
         {"Wave, empty", to_json(migrate::Wave{})},
         {"BSPJob", job(true)},
         {"BSPJob, empty", job(false)},

@@ -58,7 +58,7 @@ void World::start_pods() {
     if (pod.app_ended_at >= 0 && tick_ >= pod.app_ended_at + 3 && !pod.helper) pod.silent_until = 1 << 30;
     if (tick_ < pod.up_at || s.init_connected || pod.process != Process::kNone || !pod.stuck.is_null()) continue;
     s.init_connected = true;
-    if (!pod.target) pod.process = Process::kStarting, s.phase = wire::RankPhase::kStarting;
+    if (!pod.target && !pod.resumes) pod.process = Process::kStarting, s.phase = wire::RankPhase::kStarting;
   }
 }
 
@@ -231,6 +231,12 @@ void World::check_invariants() {
     if (pod.node.empty()) continue;
     if (static_cast<std::uint32_t>(++held[pod.node]) > options_.slots) violate("more pods than slots on " + pod.node);
   }
+  // Whatever the status names is complete, and stays.
+  if (job.status.checkpoint && !storage_is_damaged)
+    for (const crds::StoredSet& set : job.status.checkpoint->sets)
+      for (std::uint32_t rank = 0; rank < options_.ranks; ++rank)
+        if (!storage.contains({set.id, rank}))
+          violate(std::format("set {} is named without the image of rank {}", set.id, rank));
   if (options_.cluster)
     for (const World* other : options_.cluster->worlds)
       for (const auto& [name, pod] : other->pods)

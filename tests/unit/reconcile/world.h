@@ -42,6 +42,7 @@ struct Pod : simulated::Pod {
   std::string node;
   int app_ended_at = -1;      // tick from which the node reports the app container's end
   int exit_code = 0;          // as a container runtime says it
+  bool resumes = false;       // waits for its rank's image of a checkpoint set
   bool helper = false;        // has a second container, which never ends
   nlohmann::json stuck;       // {reason, message} of a container that can't be started; null: none
   nlohmann::json again;       // the same of its sidecar, which is created again beside the program; null: it is not
@@ -159,6 +160,7 @@ class World : public simulated::Cluster {
   bool scheduled = false;
   std::function<bool(const PodRequest&)> finds_no_node = {};  // of these, none; not set: each does
   bool removed = false;                                       // the job object is gone
+  bool storage_is_damaged = false;                            // by the test, so that a named set may be incomplete
   int conflicts = 0;                                          // so many of the next writes of the status fail
   int die_after_stores = -1;                                  // the operator dies right after so many more writes
   int slow_start = 1;                                         // ticks until a new pod is up

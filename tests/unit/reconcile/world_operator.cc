@@ -233,7 +233,8 @@ bool World::store(const crds::BspJobStatus& status) {
   if (again->status.phase != job.status.phase)
     note(std::format("{} -> {}: {}", crds::to_string(job.status.phase), crds::to_string(again->status.phase),
                      again->status.message));
-  if (again->status.attempt > job.spec.run_policy.backoff_limit)
+  const auto& sets = again->status.checkpoint;
+  if ((sets ? sets->without_progress : again->status.attempt) > job.spec.run_policy.backoff_limit)
     violate("more attempts than spec.runPolicy.backoffLimit allows");
   job = std::move(*again);
   const bool runs = job.status.phase == JobPhase::kRunning || job.status.phase == JobPhase::kMigrating;
@@ -306,6 +307,7 @@ void World::do_work(const Work& work) {
     const bool nowhere = no_room || (finds_no_node && finds_no_node(request));
     pod.node = nowhere ? "" : scheduled ? node_for(object) : request.node;
     pod.target = request.target;
+    pod.resumes = request.resumes;
     pod.up_at = pod.node.empty() ? 1 << 30 : tick_ + slow_start + (options_.seed ? random(0, 4) : 0);
     pod.status.rank = request.rank;
     pod.status.pod = name;

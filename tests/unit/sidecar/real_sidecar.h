@@ -130,7 +130,7 @@ class RealSidecar {
   template <class T>
   T hear() {
     for (;;) {
-      const auto packet = control::receive(init_.get());
+      const auto packet = control::receive(inits_[0].get());
       if (!packet) {
         ADD_FAILURE() << packet.error().message;
         return {};

@@ -3,13 +3,28 @@
 #include <algorithm>
 #include <format>
 
+#include "base/core/base64.h"
 #include "base/core/fault.h"
 #include "base/json/utf8.h"
+#include "base/net/pki.h"
 #include "operator/reconcile/kernel/waves.h"
 
 namespace bsp::reconcile {
 
 using nlohmann::json;
+
+namespace {
+
+// The kernels know no secret: the key of a set is derived where its request is sent.
+std::optional<migrate::Action> with_key(const migrate::Action& action, const Prepared& prepared) {
+  const auto set = action.needs_key();
+  if (!set) return action;
+  const auto key = net::derive_key(prepared.signer->sets, std::format("checkpoint set {}", *set));
+  if (!key) return std::nullopt;
+  return action.with_key(base64_encode(*key));
+}
+
+}  // namespace
 
 std::optional<Duration> Applier::apply(const Observed& o, const Advice& advice, const StatusChange& change) {
   notices_.add(o, advice);
@@ -42,7 +57,8 @@ void Applier::apply(const Observed& o, const Advice& advice, const Work& work, c
   reservation_.reserve_nothing();
   notices_.add(o, advice);
   notices_.add(work.notices);
-  for (const migrate::Action& action : work.actions) prepared.sidecars.call(action);
+  for (const migrate::Action& action : work.actions)
+    if (const auto keyed = with_key(action, prepared)) prepared.sidecars.call(*keyed);
   // Notices wait while ranks stand still: the machines have better to do.
   if (o.job.status.phase != crds::JobPhase::kMigrating || !stands_still(o)) notices_.write();
   reservation_.keep(work);

@@ -38,7 +38,11 @@ Result<std::shared_ptr<const Signer>> Certificates::make_signer(const crds::BspJ
   }
   BSP_TRY(net::PemPair ca,
           goes ? net::create_ca(name, valid.from, valid.to) : net::derive_ca(seed, name, valid.from, valid.to));
-  return std::make_shared<const Signer>(std::move(ca), valid.to);
+  std::string sets;
+  if (!goes) {
+    BSP_TRY(sets, net::derive_key(seed, std::format("checkpoint sets of job {}", job_.uid)));
+  }
+  return std::make_shared<const Signer>(std::move(ca), valid.to, std::move(sets));
 }
 
 Result<void> Certificates::begin(const crds::BspJob& job) {

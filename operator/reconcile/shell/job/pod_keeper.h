@@ -20,6 +20,7 @@ namespace bsp::reconcile {
 struct Signer {
   net::PemPair ca;
   Time end{};
+  std::string sets = {};  // the seed of the keys of its checkpoint sets; "": unknown
 };
 
 // The requests themselves. Thread-safe: several of a job's pods are made at once.

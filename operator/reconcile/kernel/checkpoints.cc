@@ -1,0 +1,271 @@
+#include "operator/reconcile/kernel/checkpoints.h"
+
+#include <algorithm>
+#include <array>
+#include <format>
+
+#include "base/core/base64.h"
+#include "base/core/first_few.h"
+#include "base/core/significant.h"
+#include "crds/stored_status.h"
+
+namespace bsp::reconcile {
+namespace {
+
+using wire::SavePhase;
+
+constexpr std::size_t kDigest = 32;
+// A storage that takes an image more slowly than this, for the job's largest, is no good: the set is abandoned.
+constexpr std::chrono::minutes kStoring{5};
+constexpr double kLeastBytesPerSecond = 1e6;
+
+const wire::RankStatus* status_of(const Observed& o, const std::string& pod) {
+  const auto it = o.sidecars.find(pod);
+  return it == o.sidecars.end() || !it->second.status ? nullptr : &*it->second.status;
+}
+
+std::optional<std::string> bytes_of_hex(std::string_view hex) {
+  if (hex.size() != 2 * kDigest) return std::nullopt;
+  std::string bytes;
+  for (std::size_t i = 0; i < hex.size(); i += 2) {
+    std::array<unsigned, 2> half{};
+    for (std::size_t h = 0; h < 2; ++h) {
+      const char c = hex[i + h];
+      if (c >= '0' && c <= '9')
+        half[h] = static_cast<unsigned>(c - '0');
+      else if (c >= 'a' && c <= 'f')
+        half[h] = static_cast<unsigned>(c - 'a') + 10;
+      else
+        return std::nullopt;
+    }
+    bytes += static_cast<char>(half[0] << 4 | half[1]);
+  }
+  return bytes;
+}
+
+std::string hex_of(std::string_view bytes) {
+  std::string hex;
+  for (const char c : bytes) hex += std::format("{:02x}", static_cast<unsigned char>(c));
+  return hex;
+}
+
+std::string size_text(std::uint64_t bytes) { return std::format("{:.3g} MB", static_cast<double>(bytes) * 1e-6); }
+
+crds::CheckpointStatus& checkpoint_of(crds::BspJobStatus& status) {
+  if (!status.checkpoint) status.checkpoint.emplace();
+  return *status.checkpoint;
+}
+
+// Of people's status: the newest set.
+void show_newest(crds::CheckpointStatus& c) {
+  c.superstep = c.sets.empty() ? Superstep{} : c.sets.back().superstep;
+  c.time = c.sets.empty() ? Time{} : c.sets.back().time;
+}
+
+std::vector<Event> abandon(std::uint64_t id, const std::string& why, crds::CheckpointStatus& c) {
+  const std::string message = std::format("set {} was not stored: {}", id, why);
+  c.pending.reset();
+  c.message = message;
+  return {{"Warning", kCheckpointFailed, message}};
+}
+
+// As the node resolved it; "": not known. Of all ranks the same, or they would not be one program.
+std::string image_of(const Observed& o) {
+  for (const crds::RankPlace& place : o.job.status.ranks)
+    if (const auto pod = o.pods.find(place.pod); pod != o.pods.end() && !pod->second.image.empty())
+      return pod->second.image;
+  return "";
+}
+
+}  // namespace
+
+bool set_is_due(const Observed& o) {
+  if (!makes_sets(o.job) || !o.job.status.epoch) return false;
+  const auto& c = o.job.status.checkpoint;
+  if (c && c->pending) return false;
+  const auto interval = crds::duration_seconds(o.job.spec.checkpoint.interval);
+  if (!interval || o.set_for < std::chrono::seconds(*interval)) return false;
+  return std::ranges::all_of(o.job.status.ranks, [&](const crds::RankPlace& place) {
+    const wire::RankStatus* s = status_of(o, place.pod);
+    // A storage that still holds an abandoned set's image would only make the next one fail.
+    const bool busy = s && s->save && (s->save->phase == SavePhase::kDumping || s->save->phase == SavePhase::kDumped);
+    return s && !busy && s->phase == wire::RankPhase::kRunning && s->epoch == o.job.status.epoch->epoch;
+  });
+}
+
+migrate::Wave begin_set(const Observed& o, crds::BspJobStatus& status) {
+  check(status.epoch.has_value(), "a wave begins in an open epoch");
+  migrate::Wave wave;
+  wave.number = ++status.wave;
+  wave.checkpoint = migrate::Checkpoint{.set = ++checkpoint_of(status).ids_used, .attempt = status.attempt};
+  wave.base_epoch = status.epoch->epoch;
+  wave.next_epoch = status.epochs_used++;
+  wave.rollback_epoch = status.epochs_used++;
+  wave.phase = migrate::Phase::kPreparing;
+  wave.times = {{migrate::Phase::kPending, o.now}, {migrate::Phase::kPreparing, o.now}};
+  status.wave_state = migrate::to_json(wave);
+  return wave;
+}
+
+std::vector<Event> note_set(const migrate::Wave& wave, const Observed& o, crds::BspJobStatus& status) {
+  if (!wave.checkpoint) return {};
+  crds::CheckpointStatus& c = checkpoint_of(status);
+  if (wave.phase != migrate::Phase::kSucceeded)
+    return abandon(wave.checkpoint->set, wave.message.empty() ? wave.reason : wave.message, c);
+  c.pending = crds::PendingSet{.id = wave.checkpoint->set,
+                               .superstep = {wave.gate.superstep},
+                               .epoch = wave.base_epoch,
+                               .attempt = wave.checkpoint->attempt,
+                               .time = o.now,
+                               .pause_seconds = significant(wave.pause.total_ms * 1e-3, 4)};
+  return {};
+}
+
+std::optional<std::vector<Event>> settle_set(const Observed& o, crds::BspJobStatus& status) {
+  if (!status.checkpoint || !status.checkpoint->pending) return std::nullopt;
+  crds::CheckpointStatus& c = *status.checkpoint;
+  const crds::PendingSet pending = *c.pending;
+  FirstFew waiting;
+  std::string digests;
+  std::uint64_t bytes = 0, slowest_ns = 0, most_bytes = 0;
+  for (const crds::RankPlace& place : o.job.status.ranks) {
+    const wire::RankStatus* s = status_of(o, place.pod);
+    const std::uint32_t rank = place.rank.value;
+    if (!s) {
+      waiting.add(std::format("rank {} ({})", rank, place.pod));
+      continue;
+    }
+    if (!s->save || s->save->set != pending.id)
+      return abandon(
+          pending.id,
+          std::format("the image of rank {} is gone: the rank has moved, or its sidecar was restarted", rank), c);
+    const wire::SaveStatus& save = *s->save;
+    most_bytes = std::max(most_bytes, save.bytes);
+    if (save.phase == SavePhase::kFailed) return abandon(pending.id, std::format("rank {}: {}", rank, save.error), c);
+    if (save.phase != SavePhase::kStored) {
+      waiting.add(std::format("rank {} ({})", rank, place.pod));
+      continue;
+    }
+    const auto digest = bytes_of_hex(save.digest);
+    if (!digest) return abandon(pending.id, std::format("the sidecar of rank {} reports no digest", rank), c);
+    digests += *digest;
+    bytes += save.bytes;
+    slowest_ns = std::max(slowest_ns, save.store_ns);
+  }
+  if (!waiting.empty()) {
+    const Duration limit = kStoring + from_seconds(static_cast<double>(most_bytes) / kLeastBytesPerSecond);
+    if (o.pending_for <= limit) return std::nullopt;
+    return abandon(pending.id,
+                   std::format("the storage has not taken it within {:.0f} s: {}", to_seconds(limit), waiting.text()),
+                   c);
+  }
+  c.sets.push_back({.id = pending.id,
+                    .superstep = pending.superstep,
+                    .epoch = pending.epoch,
+                    .attempt = pending.attempt,
+                    .time = pending.time,
+                    .bytes = bytes,
+                    .image = image_of(o),
+                    .digests = base64_encode(digests),
+                    .unusable = ""});
+  c.pending.reset();
+  c.message.clear();
+  while (c.sets.size() > o.job.spec.checkpoint.keep) c.sets.erase(c.sets.begin());
+  show_newest(c);
+  return std::vector<Event>{
+      {"Normal", kCheckpointStored,
+       std::format("set {} of superstep {}: {} in {} images; the ranks waited {}, storing took {}", pending.id,
+                   pending.superstep.value, size_text(bytes), o.job.spec.ranks,
+                   crds::duration_text(pending.pause_seconds),
+                   crds::duration_text(static_cast<double>(slowest_ns) * 1e-9))}};
+}
+
+std::optional<migrate::Action> remove_older_sets(const Observed& o) {
+  const auto& c = o.job.status.checkpoint;
+  if (!c || c->sets.empty() || o.job.status.ranks.empty()) return std::nullopt;
+  const std::string& pod = o.job.status.ranks[0].pod;
+  const auto sidecar = o.sidecars.find(pod);
+  const std::uint64_t newest = c->sets.back().id;
+  // An older operator that wakes up late knows older sets only, so what it lets go is gone already.
+  if (sidecar == o.sidecars.end() || !sidecar->second.answers() ||
+      sidecar->second.has_done(migrate::ActionKind::kKeepSets, newest))
+    return std::nullopt;
+  wire::KeepSetsRequest request{.below = newest};
+  for (const crds::StoredSet& set : c->sets) request.keep.push_back(set.id);
+  return migrate::Action::keep_sets(pod, request);
+}
+
+void choose_set(crds::BspJobStatus& status) {
+  if (!status.checkpoint) return;
+  crds::CheckpointStatus& c = *status.checkpoint;
+  c.pending.reset();  // its images were in memory that is gone
+  c.restored.reset();
+  for (const crds::StoredSet& set : c.sets)
+    if (set.unusable.empty()) c.restored = set.id;  // the newest
+}
+
+const crds::StoredSet* set_of_start(const crds::BspJobStatus& status) {
+  if (!status.checkpoint || !status.checkpoint->restored) return nullptr;
+  const auto& sets = status.checkpoint->sets;
+  const auto set = std::ranges::find(sets, *status.checkpoint->restored, &crds::StoredSet::id);
+  return set == sets.end() ? nullptr : &*set;
+}
+
+Resumption resume_from(const crds::StoredSet& set, const Observed& o) {
+  Resumption resumption;
+  const auto digests = base64_decode(set.digests);
+  if (!digests || digests->size() != kDigest * o.job.status.ranks.size()) {
+    resumption.unusable = "status.checkpoint doesn't hold a digest for each rank";
+    return resumption;
+  }
+  FirstFew waiting;
+  for (const crds::RankPlace& place : o.job.status.ranks) {
+    const std::uint32_t rank = place.rank.value;
+    if (const auto pod = o.pods.find(place.pod);
+        pod != o.pods.end() && !set.image.empty() && !pod->second.image.empty() && pod->second.image != set.image) {
+      resumption.unusable =
+          std::format("it was made with image {}, and pod {} has {}", set.image, place.pod, pod->second.image);
+      return resumption;
+    }
+    const wire::RankStatus* s = status_of(o, place.pod);
+    const bool of_set = s && s->transfer.migration == wire::set_name(set.id);
+    if (of_set && s->transfer.phase == wire::TransferPhase::kFailed && s->transfer.unusable) {
+      resumption.unusable = std::format("rank {}: {}", rank, s->transfer.error);
+      return resumption;
+    }
+    if (of_set && s->transfer.phase == wire::TransferPhase::kRestored) continue;
+    const bool failed = of_set && s->transfer.phase == wire::TransferPhase::kFailed;
+    waiting.add(std::format("rank {} ({}){}{}", rank, place.pod, failed ? ": " : "", failed ? s->transfer.error : ""));
+    const bool loads = of_set && (s->transfer.phase == wire::TransferPhase::kReceiving ||
+                                  s->transfer.phase == wire::TransferPhase::kRestoring);
+    if (!s || loads) continue;
+    resumption.loads.push_back(migrate::Action::load(
+        place.pod, {.image = {.set = set.id, .epoch = set.epoch, .attempt = set.attempt},
+                    .digest = hex_of(std::string_view(*digests).substr(kDigest * rank, kDigest))}));
+  }
+  resumption.done = waiting.empty();
+  if (!resumption.done)
+    resumption.waits = std::format("the ranks are restored from set {} (superstep {}); not yet: {}", set.id,
+                                   set.superstep.value, waiting.text());
+  return resumption;
+}
+
+void give_up_set(std::uint64_t id, const std::string& why, crds::BspJobStatus& status) {
+  if (!status.checkpoint) return;
+  for (crds::StoredSet& set : status.checkpoint->sets)
+    if (set.id == id) set.unusable = why;
+}
+
+Duration loading_limit(const crds::StoredSet& set, const crds::BspJob& job) {
+  const double of_rank = static_cast<double>(set.bytes) / std::max(1u, job.spec.ranks);
+  return kStoring + from_seconds(of_rank / kLeastBytesPerSecond);
+}
+
+std::uint32_t failed_attempts(crds::BspJobStatus& status) {
+  if (!status.checkpoint) return status.attempt;
+  crds::CheckpointStatus& c = *status.checkpoint;
+  if (!c.sets.empty() && c.sets.back().attempt == status.attempt) c.without_progress = 0;
+  return c.without_progress;
+}
+
+}  // namespace bsp::reconcile

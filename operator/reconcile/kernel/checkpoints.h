@@ -1,0 +1,61 @@
+// Checkpoint sets: an image of each rank, made at one gate by a wave in which nobody moves (migrate::Checkpoint).
+//
+//   due ──wave──> pending: every image is in memory, the ranks compute, the sidecars write into the storage
+//                    │ every rank's sidecar has reported its image ──one write of the status──> stored
+//                    └ any rank's failure ──> abandoned; the sets before it stay
+//
+//   an attempt ends ──> the next one starts from the newest set that is usable: each pod waits for its rank's image, restores
+//                       it, stopped, and an epoch above all others opens once every rank is there. Else from the beginning.
+//
+// A set that the status doesn't name doesn't exist. The storage is reached by sidecars alone, and no rank ever waits for it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "operator/reconcile/kernel/observed.h"
+
+namespace bsp::reconcile {
+
+inline constexpr const char* kCheckpointStored = "CheckpointStored";
+inline constexpr const char* kCheckpointFailed = "CheckpointFailed";
+inline constexpr const char* kSetUnusable = "SetUnusable";
+inline constexpr const char* kResumedFrom = "ResumedFrom";
+
+inline bool makes_sets(const crds::BspJob& job) { return job.spec.checkpoint.storage.has_value(); }
+
+// Every rank computes, the last set has been settled, and spec.checkpoint.interval is over.
+bool set_is_due(const Observed& o);
+// The wave that makes one, under an id and epochs that were never used.
+migrate::Wave begin_set(const Observed& o, crds::BspJobStatus& status);
+// What such a wave leaves once it has ended: a pending set, or why there is none.
+std::vector<Event> note_set(const migrate::Wave& wave, const Observed& o, crds::BspJobStatus& status);
+// Commits or abandons the pending set if it is known which. nullopt: it isn't, or there is none.
+std::optional<std::vector<Event>> settle_set(const Observed& o, crds::BspJobStatus& status);
+// Lets rank 0's sidecar remove what the status doesn't name any more; at most once for each newest set.
+std::optional<migrate::Action> remove_older_sets(const Observed& o);
+
+// Decides where the attempt that begins starts from.
+void choose_set(crds::BspJobStatus& status);
+// The set from which the present attempt starts; null: from the beginning.
+const crds::StoredSet* set_of_start(const crds::BspJobStatus& status);
+
+// How far the ranks have come in starting from a set.
+struct Resumption {
+  bool done = false;          // every rank is there, stopped
+  std::string unusable = {};  // why no attempt can start from this set
+  std::string waits = {};     // for people
+  std::vector<migrate::Action> loads = {};
+};
+Resumption resume_from(const crds::StoredSet& set, const Observed& o);
+// No attempt starts from it again.
+void give_up_set(std::uint64_t id, const std::string& why, crds::BspJobStatus& status);
+// How long a start from it may take beyond JobLimits::start.
+Duration loading_limit(const crds::StoredSet& set, const crds::BspJob& job);
+
+// Attempts that failed, and that runPolicy.backoffLimit counts: those since the last that stored a set. Call before the
+// attempt's end is noted.
+std::uint32_t failed_attempts(crds::BspJobStatus& status);
+
+}  // namespace bsp::reconcile

@@ -1,0 +1,331 @@
+// Checkpoint sets in the life of a job: made, stored, named, and gone on from after a loss; with a storage that fails, hangs, or
+// has lost what it was given.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <format>
+#include <iostream>
+
+#include "operator/reconcile/kernel/checkpoints.h"
+#include "tests/unit/reconcile/world.h"
+
+namespace bsp::reconcile::sim {
+namespace {
+
+using crds::JobPhase;
+using ::testing::HasSubstr;
+
+void stores_sets(World& w, const std::string& interval = "2s") {
+  w.job.spec.checkpoint.interval = interval;
+  w.job.spec.checkpoint.storage.emplace();
+  w.job.spec.checkpoint.storage->host_path = crds::HostPathSource{"/sets"};
+}
+std::size_t sets_of(const World& w) { return w.job.status.checkpoint ? w.job.status.checkpoint->sets.size() : 0; }
+const crds::StoredSet& newest(const World& w) { return w.job.status.checkpoint->sets.back(); }
+bool has_stored(World& w, std::uint64_t id) {
+  return w.run_until([&] { return sets_of(w) > 0 && newest(w).id >= id; }, 2000);
+}
+
+TEST(Checkpoints, AreStoredAgainAndAgain) {
+  World w({.ranks = 3});
+  stores_sets(w);
+  ASSERT_TRUE(has_stored(w, 1)) << w.trace;
+  EXPECT_TRUE(w.has_event(kCheckpointStored));
+  EXPECT_GT(newest(w).superstep.value, 0u);
+  EXPECT_EQ(newest(w).bytes, 3 * 50'000'000u);
+  EXPECT_EQ(w.job.status.checkpoint->superstep, newest(w).superstep);
+  EXPECT_EQ(w.job.status.attempt, 0u);
+  ASSERT_TRUE(has_stored(w, 4)) << w.trace;
+  EXPECT_EQ(sets_of(w), 2u) << "spec.checkpoint.keep";
+  ASSERT_TRUE(w.run_until([&] { return w.storage.begin()->first.first == newest(w).id - 1; }, 50))
+      << "what isn't kept is removed";
+  EXPECT_LE(w.storage.size(), 3u * 3u) << "keep + 1 sets at most";
+  EXPECT_EQ(w.violation, "") << w.trace;
+}
+
+TEST(Checkpoints, AreNotMadeWithoutStorage) {
+  World w({.ranks = 2});
+  w.job.spec.checkpoint.interval = "1s";
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning));
+  for (int i = 0; i < 200; ++i) w.tick();
+  EXPECT_EQ(w.job.status.wave, 0u);
+  EXPECT_FALSE(w.job.status.checkpoint);
+  EXPECT_EQ(w.violation, "") << w.trace;
+}
+
+TEST(Checkpoints, ALossGoesOnFromTheNewest) {
+  World w({.ranks = 3, .slow = 3, .fast = 3});
+  stores_sets(w);
+  ASSERT_TRUE(has_stored(w, 2)) << w.trace;
+  const std::uint64_t superstep = newest(w).superstep.value, epoch = w.job.status.epoch->epoch;
+  w.lose_pod(w.job.status.ranks[1].pod);
+  ASSERT_TRUE(w.run_until([&] { return w.job.status.attempt == 1 && w.job.status.phase == JobPhase::kRunning; }, 2000))
+      << w.trace;
+  EXPECT_TRUE(w.has_event(kResumedFrom)) << w.trace;
+  EXPECT_GT(w.job.status.epoch->epoch, epoch) << "above any that was used";
+  ASSERT_TRUE(w.run_until([&] { return w.pod_of(0)->status.completed > 0; }, 100));
+  for (std::uint32_t rank = 0; rank < 3; ++rank) EXPECT_GE(w.pod_of(rank)->status.completed, superstep) << rank;
+  ASSERT_TRUE(w.run_until([&] { return w.job.status.superstep.value > superstep + 5; }, 500)) << w.trace;
+  EXPECT_EQ(w.violation, "") << w.trace;
+}
+
+TEST(Checkpoints, ALossBeforeTheFirstStartsFromTheBeginning) {
+  World w({.ranks = 2, .slow = 3});
+  stores_sets(w, "1h");
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning));
+  w.lose_pod(w.job.status.ranks[1].pod);
+  ASSERT_TRUE(w.run_until([&] { return w.job.status.attempt == 1 && w.job.status.phase == JobPhase::kRunning; }, 2000));
+  EXPECT_FALSE(w.has_event(kResumedFrom));
+  EXPECT_EQ(w.violation, "") << w.trace;
+}
+
+TEST(Checkpoints, OnlyAttemptsWithoutProgressCount) {
+  World w({.ranks = 2, .slow = 3, .fast = 3});
+  stores_sets(w);
+  w.job.spec.run_policy.backoff_limit = 1;
+  for (std::uint32_t loss = 0; loss < 5; ++loss) {
+    const std::uint64_t id = w.job.status.checkpoint ? w.job.status.checkpoint->ids_used : 0;
+    ASSERT_TRUE(has_stored(w, id + 1)) << loss << '\n' << w.trace;
+    ASSERT_TRUE(w.run_until(JobPhase::kRunning));
+    w.end_program(0, 0, 9);
+    ASSERT_TRUE(w.run_until([&] { return w.job.status.attempt == loss + 1; }, 200)) << w.trace;
+  }
+  // From here on it stores nothing.
+  w.job.spec.checkpoint.interval = "1h";
+  for (int loss = 0; loss < 2; ++loss) {
+    ASSERT_TRUE(
+        w.run_until([&] { return w.job.status.phase == JobPhase::kRunning || is_finished(w.job.status.phase); }, 2000));
+    w.end_program(0, 0, 9);
+    for (int i = 0; i < 20; ++i) w.tick();
+  }
+  EXPECT_EQ(w.job.status.phase, JobPhase::kFailed) << w.trace;
+  EXPECT_EQ(w.violation, "") << w.trace;
+}
+
+TEST(Checkpoints, OfADamagedOneTheSetBeforeIsUsed) {
+  World w({.ranks = 2, .slow = 3, .fast = 3});
+  stores_sets(w);
+  ASSERT_TRUE(has_stored(w, 3)) << w.trace;
+  const crds::StoredSet before = w.job.status.checkpoint->sets.front();
+  w.storage_is_damaged = true;
+  w.storage.erase({newest(w).id, 1});
+  w.end_program(0, 0, 9);
+  ASSERT_TRUE(w.run_until([&] { return w.has_event(kResumedFrom); }, 2000)) << w.trace;
+  EXPECT_TRUE(w.has_event(kSetUnusable));
+  EXPECT_EQ(w.job.status.checkpoint->restored, before.id);
+  EXPECT_EQ(w.violation, "") << w.trace;
+}
+
+TEST(Checkpoints, WithoutAnyThatIsWholeItStartsFromTheBeginning) {
+  World w({.ranks = 2, .slow = 3, .fast = 3});
+  stores_sets(w);
+  w.job.spec.run_policy.backoff_limit = 1;
+  ASSERT_TRUE(has_stored(w, 3)) << w.trace;
+  w.storage_is_damaged = true;
+  w.storage.clear();
+  w.end_program(0, 0, 9);
+  ASSERT_TRUE(w.run_until([&] { return w.job.status.phase == JobPhase::kRunning && w.job.status.attempt == 3; }, 3000))
+      << w.trace;
+  EXPECT_FALSE(w.has_event(kResumedFrom));
+  EXPECT_LT(w.job.status.superstep.value, 20u);
+  EXPECT_EQ(w.violation, "") << w.trace;
+}
+
+TEST(Checkpoints, AStorageThatFailsCostsOnlyTheSet) {
+  World w({.ranks = 2});
+  stores_sets(w);
+  ASSERT_TRUE(has_stored(w, 1)) << w.trace;
+  const std::uint64_t id = newest(w).id;
+  for (auto& [name, pod] : w.pods) pod.storage_fails = true;
+  ASSERT_TRUE(w.run_until([&] { return w.has_event(kCheckpointFailed); }, 500)) << w.trace;
+  EXPECT_THAT(w.job.status.checkpoint->message, HasSubstr("is full"));
+  EXPECT_EQ(newest(w).id, id) << "the older one stays";
+  EXPECT_EQ(w.job.status.attempt, 0u);
+  for (auto& [name, pod] : w.pods) pod.storage_fails = false;
+  ASSERT_TRUE(has_stored(w, id + 2)) << w.trace;
+  EXPECT_EQ(w.job.status.checkpoint->message, "");
+  EXPECT_EQ(w.violation, "") << w.trace;
+}
+
+// No rank waits for it, and the ranks aren't stopped again and again for nothing.
+TEST(Checkpoints, AStorageThatHangsStopsNobody) {
+  World w({.ranks = 2});
+  stores_sets(w);
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning));
+  for (auto& [name, pod] : w.pods) pod.storage_hangs = true;
+  ASSERT_TRUE(w.run_until([&] { return w.job.status.checkpoint && w.job.status.checkpoint->pending; }, 500)) << w.trace;
+  const std::uint32_t wave = w.job.status.wave;
+  const std::uint64_t superstep = w.job.status.superstep.value;
+  ASSERT_TRUE(w.run_until([&] { return w.has_event(kCheckpointFailed); }, 4000)) << w.trace;
+  EXPECT_THAT(w.job.status.checkpoint->message, HasSubstr("has not taken it within"));
+  EXPECT_GT(w.job.status.superstep.value, superstep + 500);
+  for (int i = 0; i < 500; ++i) w.tick();
+  EXPECT_EQ(w.job.status.wave, wave);
+  EXPECT_EQ(w.violation, "") << w.trace;
+}
+
+TEST(Checkpoints, ARestartedSidecarGivesUpThePendingSet) {
+  World w({.ranks = 2});
+  stores_sets(w);
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning));
+  for (auto& [name, pod] : w.pods) pod.storage_hangs = true;
+  ASSERT_TRUE(w.run_until([&] { return w.job.status.checkpoint && w.job.status.checkpoint->pending; }, 500)) << w.trace;
+  w.restart_sidecar(w.job.status.ranks[1].pod);
+  ASSERT_TRUE(w.run_until([&] { return w.has_event(kCheckpointFailed); }, 100)) << w.trace;
+  EXPECT_THAT(w.job.status.checkpoint->message, HasSubstr("rank 1 is gone"));
+  EXPECT_EQ(w.job.status.attempt, 0u);
+  EXPECT_EQ(w.violation, "") << w.trace;
+}
+
+TEST(Checkpoints, AnotherImageIsNotRestored) {
+  World w({.ranks = 2, .slow = 3, .fast = 3});
+  stores_sets(w);
+  ASSERT_TRUE(has_stored(w, 1)) << w.trace;
+  Observed o = w.observe();
+  for (auto& [name, pod] : o.pods) pod.image = "registry/app@sha256:b";
+  crds::StoredSet set = newest(w);
+  set.image = "registry/app@sha256:a";
+  const Resumption resumption = resume_from(set, o);
+  EXPECT_THAT(resumption.unusable, HasSubstr("sha256:a"));
+  EXPECT_FALSE(resumption.done);
+}
+
+TEST(Checkpoints, ASuspendedJobGoesOnFromTheNewest) {
+  World w({.ranks = 2, .slow = 3, .fast = 3});
+  stores_sets(w);
+  ASSERT_TRUE(has_stored(w, 2)) << w.trace;
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning));
+  w.job.spec.run_policy.suspend = true;
+  ASSERT_TRUE(w.run_until(JobPhase::kSuspended)) << w.trace;
+  ASSERT_TRUE(w.run_until([&] { return w.pods.empty(); })) << w.trace;
+  w.job.spec.run_policy.suspend = false;
+  ASSERT_TRUE(w.run_until([&] { return w.has_event(kResumedFrom); }, 2000)) << w.trace;
+  EXPECT_EQ(w.violation, "") << w.trace;
+}
+
+// --- Pods ----------------------------------------------------------------------------------------------------
+crds::BspJob job_with_claim() {
+  World w;
+  w.job.spec.checkpoint.storage.emplace();
+  w.job.spec.checkpoint.storage->persistent_volume_claim = crds::ClaimSource{"sets"};
+  return w.job;
+}
+
+TEST(Checkpoints, OnlyTheSidecarReachesTheStorage) {
+  const nlohmann::json pod = make_pod(job_with_claim(), {.resumes = true}, {});
+  std::vector<std::string> mounting;
+  for (const char* list : {"containers", "initContainers"})
+    for (const auto& container : pod["spec"][list]) {
+      const std::string text = container.dump();
+      if (text.contains("bsp-sets")) mounting.push_back(container["name"]);
+      EXPECT_EQ(text.contains("BSP_STORAGE"), container["name"] == "sidecar");
+    }
+  EXPECT_EQ(mounting, std::vector<std::string>{"sidecar"});
+  EXPECT_TRUE(pod["spec"]["volumes"].dump().contains(R"({"claimName":"sets"})"));
+  EXPECT_TRUE(pod["spec"]["containers"][0]["command"].dump().contains("--restore"));
+  EXPECT_EQ(pod["metadata"]["labels"]["migbsp.io/role"], "rank");
+  EXPECT_FALSE(pod["spec"]["containers"][0].dump().contains("BSP_GROUPS")) << "the storage's group isn't the program's";
+  EXPECT_FALSE(make_pod(World().job, {}, {}).dump().contains("bsp-sets"));
+}
+
+// The kubelet gives every volume of the pod to that group, so not where the user has claims of their own.
+TEST(Checkpoints, AClaimIsWritableForTheSidecar) {
+  crds::BspJob job = job_with_claim();
+  EXPECT_EQ(make_pod(job, {}, {})["spec"]["securityContext"]["fsGroup"], 64600);
+  job.spec.pod_template["spec"]["securityContext"]["fsGroup"] = 5;
+  EXPECT_EQ(make_pod(job, {}, {})["spec"]["securityContext"]["fsGroup"], 5);
+  job = job_with_claim();
+  job.spec.pod_template["spec"]["volumes"] = {{{"name", "own"}, {"persistentVolumeClaim", {{"claimName", "own"}}}}};
+  EXPECT_FALSE(make_pod(job, {}, {})["spec"].contains("securityContext"));
+}
+
+TEST(Checkpoints, ManyRanksKeepFewSets) {
+  crds::BspJobSpec spec = job_with_claim().spec;
+  spec.ranks = 4096;
+  spec.checkpoint.keep = 2;
+  EXPECT_TRUE(crds::validate(spec));
+  spec.checkpoint.keep = 3;
+  EXPECT_THAT(crds::validate(spec).error().message, HasSubstr("can keep 2"));
+}
+
+// --- Any faults ---------------------------------------------------------------------------------------------
+struct Strike {
+  int at = 0, kind = 0, amount = 0;
+  std::uint32_t rank = 0;
+};
+std::ostream& operator<<(std::ostream& out, const Strike& s) {
+  return out << std::format("{{at {}, kind {}, rank {}, amount {}}}", s.at, s.kind, s.rank, s.amount);
+}
+
+void strike(World& w, const Strike& s) {
+  const std::string pod = s.rank < w.job.status.ranks.size() ? w.job.status.ranks[s.rank].pod : "";
+  switch (s.kind) {
+    case 0:
+      return w.end_program(s.rank, 0, 9);
+    case 1:
+      return w.lose_pod(pod);
+    case 2:
+      return w.restart_sidecar(pod);
+    case 3:
+      return w.restart_operator(s.amount);
+    case 4:
+      w.die_after_stores = s.amount % 12;
+      return;
+    case 5:
+      return w.silence(pod, s.amount);
+    case 6:
+      for (auto& [name, p] : w.pods) p.storage_fails = true;
+      return;
+    case 7:
+      for (auto& [name, p] : w.pods) p.storage_hangs = p.storage_fails = false;
+      return;
+    case 8:
+      if (Pod* p = w.find(pod)) p->storage_hangs = true;
+      return;
+    case 9:
+      w.storage_is_damaged = true;
+      if (!w.storage.empty()) w.storage.erase(std::prev(w.storage.end()));
+      return;
+    case 10:
+      if (Pod* p = w.find(pod)) p->criu_fails = s.amount % 2 == 0;
+      return;
+    case 11:
+      w.conflicts = s.amount % 6;
+      return;
+    case 12:
+      return w.migrate_by_hand(std::format("m{}", s.at), s.rank, s.amount % 2 ? "fast" : "slow");
+    case 13:
+      return w.delete_pod(pod);
+    default:
+      return w.pause_api(s.amount);
+  }
+}
+
+TEST(Checkpoints, AnyFaultsEndWell) {
+  setenv("RC_PARAMS", "max_success=40", 0);
+  std::string trace;
+  EXPECT_TRUE(rc::check("any faults end well", [&] {
+    const auto faults = *rc::gen::container<std::vector<Strike>>(rc::gen::build<Strike>(
+        rc::gen::set(&Strike::at, rc::gen::inRange(10, 200)), rc::gen::set(&Strike::kind, rc::gen::inRange(0, 15)),
+        rc::gen::set(&Strike::amount, rc::gen::inRange(0, 60)), rc::gen::set(&Strike::rank, rc::gen::inRange(0u, 3u))));
+    World w({.ranks = 3, .slow = 5, .fast = 5, .supersteps = 150, .seed = *rc::gen::inRange(0u, 500u)});
+    stores_sets(w);
+    w.job.spec.run_policy.backoff_limit = 3;
+    for (int tick = 0; tick < 220 && w.violation.empty(); ++tick) {
+      for (const Strike& s : faults)
+        if (s.at == tick) strike(w, s);
+      w.tick();
+    }
+    for (auto& [name, p] : w.pods) p.storage_hangs = p.storage_fails = p.criu_fails = false;
+    const bool ended = w.run_until([&] { return crds::is_finished(w.job.status.phase); }, 6000);
+    if (!w.violation.empty() || !ended) trace = w.trace;
+    RC_ASSERT(w.violation == std::string());
+    RC_ASSERT(ended);
+    for (int i = 0; i < 20; ++i) w.tick();
+    RC_ASSERT(w.all_ended());
+  })) << trace;
+}
+
+}  // namespace
+}  // namespace bsp::reconcile::sim
