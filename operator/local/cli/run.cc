@@ -29,6 +29,7 @@ struct RunOptions {
   std::string mode;
   std::string summary;
   std::string timeline;
+  std::string checkpoints;
   bool plain = false;
   ServeOptions serve;
 };
@@ -53,6 +54,14 @@ Result<RunOptions> parse(std::span<const std::string> words) {
                  });
   command.text("--summary", "FILE", "write the outcome as JSON", o.summary);
   command.text("--timeline", "FILE", "draw the run as SVG", o.timeline);
+  command.option("--checkpoints", "DIR",
+                 "store checkpoint sets in this directory, from which the job goes on after a loss "
+                 "(spec.checkpoint.interval, keep)",
+                 [&o](const std::string& value) -> std::string {
+                   if (value.empty()) return "must name a directory";
+                   o.checkpoints = std::filesystem::absolute(value).string();
+                   return "";
+                 });
   command.flag("--plain", "print plain lines even on a terminal", o.plain);
   declare_place(command, o.serve.place);
   BSP_CHECK_OK(command.parse(words));
@@ -91,7 +100,25 @@ class Run {
     if (!options_.timeline.empty())
       if (auto good = reconcile::check_appendable(options_.timeline); !good)
         return std::unexpected(good.error().in("--timeline"));
+    if (!options_.checkpoints.empty()) {
+      BSP_CHECK_OK(prepare_checkpoints());
+      job.spec.checkpoint.storage.emplace();
+      job.spec.checkpoint.storage->host_path = crds::HostPathSource{options_.checkpoints};
+    }
     return one_.prepare(std::move(job), pools);
+  }
+
+  // The sidecars, of another user, write into it; what it held before stays as it was.
+  Result<void> prepare_checkpoints() const {
+    std::error_code failed;
+    if (!std::filesystem::create_directories(options_.checkpoints, failed)) {
+      if (failed) return fail_errno("--checkpoints " + options_.checkpoints, failed.value());
+      return {};
+    }
+    std::filesystem::permissions(options_.checkpoints, std::filesystem::perms::all | std::filesystem::perms::sticky_bit,
+                                 failed);
+    if (failed) return fail_errno("--checkpoints " + options_.checkpoints, failed.value());
+    return {};
   }
 
   Result<int> work() {

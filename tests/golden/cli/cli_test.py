@@ -34,7 +34,7 @@ OPTIONS = {
     "check": "-f --filename --seconds --start-seconds --move-seconds --cpu -o --output -n --namespace --store",
     "convert": "-f --filename",
     "simulate": "-f --file --platform --pools --application --heuristic --mig --call --timeline --record --all -o --output",
-    "local run": "-f --filename --pools --mode --record --summary --timeline --plain -n --namespace --store",
+    "local run": "-f --filename --pools --mode --record --summary --timeline --checkpoints --plain -n --namespace --store",
     "local get": "-o --output -w --watch -n --namespace --store",
     "local describe": "-n --namespace --store",
     "local explain": "--job -n --namespace --store",

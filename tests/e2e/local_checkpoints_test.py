@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""A job that loses ranks goes on from its checkpoint sets: real pods, Open MPI and criu."""
+import pathlib
+import shutil
+import tempfile
+import unittest
+
+from failure_matrix_test import command_of, descendants
+from local_job import LocalJob, field_of, kill, on_host, sequential_field, until_told, wait_for
+
+INTERVAL = "checkpoint: {interval: 2s}"
+
+
+class Checkpoints(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.mkdtemp(prefix="bsp-e2e-sets-", dir="/tmp")
+        self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
+        self.sets = str(pathlib.Path(self.directory) / "sets")
+
+    def newest(self, run):
+        return run.job().get("checkpoint", {}).get("superstep", 0)
+
+    def wait_for_set(self, run, after):
+        return wait_for("a checkpoint set", lambda: run.ended() or self.newest(run) > after and self.newest(run), 120,
+                        lambda: f"{run.job().get('checkpoint')}\n{run.output.read_text()}")
+
+    def wait_for_attempt(self, run, attempt):
+        wait_for(f"attempt {attempt}", lambda: run.ended() or
+                 (run.job().get("attempt") == attempt and run.job()["phase"] == "Running"), 120, lambda: run.output.read_text())
+        self.assertFalse(run.ended(), run.output.read_text())
+
+    def kill_program(self, run, rank):
+        pod = run.job()["ranks"][rank]["pod"]
+        init, = [int(line.split()[0]) for line in run.containers("{{.Pid}} {{.Names}}") if line.endswith(f"{pod}-app")]
+        program, = [pid for pid in descendants(init)[1:] if command_of(pid).startswith("lattice")]
+        kill(program)
+
+    def test_killed_ranks_cost_no_more_than_an_interval(self):
+        command = until_told()
+        # More losses than backoffLimit allows attempts without progress.
+        with LocalJob("e2e-sets", command, ranks=4, pools="slow=4x0.3,fast=4x0.3", backoff=1, spec=INTERVAL,
+                      checkpoints=self.sets) as run:
+            stored = 0
+            for loss in range(3):
+                stored = self.wait_for_set(run, stored)
+                self.assertFalse(run.ended(), run.output.read_text())
+                self.kill_program(run, rank=loss)
+                self.wait_for_attempt(run, loss + 1)
+                self.assertIn("restored", run.job()["checkpoint"], "it went on from a set")
+            run.wait_for_superstep(stored + 5)
+            kept = [path for path in pathlib.Path(self.sets).glob("*/set-*")]
+            self.assertLessEqual(len(kept), 4, "keep, one that is being stored, and one that is being removed")
+            for image in pathlib.Path(self.sets).glob("*/set-*/rank-*"):
+                self.assertNotIn(b"lattice", image.read_bytes()[4096:])
+            run.tell()
+            status, output = run.wait()
+            self.assertEqual(status, 0, output)
+            log = "\n".join(run.summary()["rank0_output"])
+            self.assertEqual(field_of(log), sequential_field(command, log), output)
+            self.assertEqual(run.leftovers(), [])
+
+    def test_a_lost_node_costs_no_more_than_an_interval(self):
+        command = until_told()
+        with LocalJob("e2e-lost", command, ranks=4, pools="slow=4x0.3,fast=4x0.3", backoff=1, spec=INTERVAL,
+                      checkpoints=self.sets) as run:
+            self.wait_for_set(run, 0)
+            self.assertFalse(run.ended(), run.output.read_text())
+            # Two pods at once, sidecars and all.
+            pods = [rank["pod"] for rank in run.job()["ranks"][:2]]
+            victims = [name for name in run.containers("{{.Names}}") if any(pod in name for pod in pods)]
+            killed = on_host("podman", "kill", *victims)
+            self.assertEqual(killed.returncode, 0, killed.stderr)
+            self.wait_for_attempt(run, 1)
+            self.assertIn("restored", run.job()["checkpoint"])
+            run.tell()
+            status, output = run.wait()
+            self.assertEqual(status, 0, output)
+            log = "\n".join(run.summary()["rank0_output"])
+            self.assertEqual(field_of(log), sequential_field(command, log), output)
+
+    def test_a_damaged_set_is_left_for_the_one_before(self):
+        command = until_told()
+        with LocalJob("e2e-damaged", command, ranks=2, pools="slow=2x0.4,fast=2x0.4", backoff=1, spec=INTERVAL,
+                      checkpoints=self.sets) as run:
+            self.wait_for_set(run, self.wait_for_set(run, 0))
+            self.assertFalse(run.ended(), run.output.read_text())
+            # Rank 0's bytes under rank 1's name, in the newest of them.
+            newest = max(pathlib.Path(self.sets).glob("*/set-*"), key=lambda path: int(path.name.split("-")[1]))
+            wait_for("both images", lambda: len(list(newest.glob("rank-*"))) == 2)
+            (newest / "rank-1").write_bytes((newest / "rank-0").read_bytes())
+            self.kill_program(run, rank=0)
+            wait_for("a rank that computes again", lambda: run.ended() or
+                     (run.job().get("attempt", 0) >= 1 and run.job()["phase"] == "Running"), 120, lambda: run.output.read_text())
+            run.tell()
+            status, output = run.wait()
+            self.assertEqual(status, 0, output)
+            log = "\n".join(run.summary()["rank0_output"])
+            self.assertEqual(field_of(log), sequential_field(command, log), output)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
