@@ -67,6 +67,13 @@ std::optional<std::string> unmovable_object(const std::string& process, const st
     if (::statfs((process + "/fd/" + fd).c_str(), &kind) != 0) return unreadable("a file", std::strerror(errno));
     if (kind.f_type == kQueueFileSystem) return "a POSIX message queue";
   }
+  if (target == "anon_inode:[eventfd]" || target.starts_with("pipe:")) {
+    const auto info = read_file(process + "/fdinfo/" + fd);
+    if (!info) return unreadable(target.starts_with("pipe:") ? "a pipe" : "an eventfd", info.error().message);
+    if (is_semaphore(*info)) return "an eventfd made with EFD_SEMAPHORE, which criu makes an ordinary one";
+    if (target.starts_with("pipe:") && (flags_of(*info) & O_DIRECT) != 0)
+      return "a pipe made with O_DIRECT, whose packets criu can't tell apart";
+  }
   // The kernel reports the place of a watch as a file handle, which can't be opened in a container.
   if (target == "anon_inode:inotify") {
     const auto info = read_file(process + "/fdinfo/" + fd);
@@ -132,12 +139,19 @@ std::optional<std::string> unmovable(std::string_view target) {
   return std::nullopt;
 }
 
-int access_mode(std::string_view fdinfo) {
+bool is_semaphore(std::string_view fdinfo) { return fdinfo.contains("\neventfd-semaphore: 1"); }
+
+unsigned flags_of(std::string_view fdinfo) {
   constexpr std::string_view kKey = "flags:\t";
   const std::size_t at = fdinfo.find(kKey);
   unsigned flags = 0;
   if (at != std::string_view::npos)
     std::from_chars(fdinfo.data() + at + kKey.size(), fdinfo.data() + fdinfo.size(), flags, 8);
+  return flags;
+}
+
+int access_mode(std::string_view fdinfo) {
+  const unsigned flags = flags_of(fdinfo);
   if ((flags & O_PATH) != 0) return F_OK;
   const unsigned mode = flags & O_ACCMODE;
   return mode == O_RDONLY ? R_OK : mode == O_WRONLY ? W_OK : R_OK | W_OK;

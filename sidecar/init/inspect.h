@@ -19,6 +19,11 @@ std::optional<std::string> unmovable(std::string_view target);
 // From a /proc/<pid>/status.
 bool has_seccomp_filter(std::string_view status);
 
+// What /proc/<pid>/fdinfo says of a descriptor: its flags, as open(2) takes them; whether it is an eventfd made with EFD_SEMAPHORE (Linux
+// 6.5 or newer).
+unsigned flags_of(std::string_view fdinfo);
+bool is_semaphore(std::string_view fdinfo);
+
 // The access mode of an open file from its /proc/<pid>/fdinfo, as access(2) takes it.
 int access_mode(std::string_view fdinfo);
 

@@ -45,7 +45,9 @@ INSTANTIATE_TEST_SUITE_P(Things, Moving,
                          ::testing::Values(Thing{"eventfd"}, Thing{"epoll"}, Thing{"signalfd"}, Thing{"inotify-unused"},
                                            Thing{"memfd"}, Thing{"posix-memory"}, Thing{"unlinked-semaphore"},
                                            Thing{"timers"}, Thing{"locks"}, Thing{"pipe"}, Thing{"proc"}, Thing{"sys"},
-                                           Thing{"devices"}, Thing{"zombie"}, Thing{"pidfd"}, Thing{"terminal"}),
+                                           Thing{"devices"}, Thing{"zombie"}, Thing{"descriptor-flags"},
+                                           Thing{"epoll-flags"}, Thing{"memfd-seals"}, Thing{"lock-flags"},
+                                           Thing{"pidfd"}, Thing{"terminal"}),
                          test_name);
 
 INSTANTIATE_TEST_SUITE_P(
@@ -56,6 +58,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Thing{"segment", "a System V shared memory segment"},
                       Thing{"semaphore-set", "a System V semaphore set"},
                       Thing{"message-queue", "a System V message queue"}, Thing{"inotify", "is an inotify watch"},
+                      Thing{"eventfd-semaphore", "is an eventfd made with EFD_SEMAPHORE"},
+                      Thing{"packet-pipe", "is a pipe made with O_DIRECT"},
                       Thing{"named-semaphore", "(as after sem_open)"}, Thing{"udp", "an open socket"},
                       Thing{"unix-pair", "an open socket"}, Thing{"netlink", "an open socket"}),
     test_name);

@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -33,6 +34,102 @@ static void an_eventfd(int round) {
   if (round == 0) must((fd = eventfd(0, EFD_NONBLOCK)) >= 0, "eventfd");
   if (round && (read(fd, &got, 8) != 8 || got != 5)) loss("eventfd", "its count");
   must(write(fd, &count, 8) == 8, "eventfd");
+}
+
+static void a_semaphore_eventfd(int round) {
+  unsigned long got = 0;
+  if (round == 0) must((fd = eventfd(5, EFD_SEMAPHORE)) >= 0, "eventfd");
+  if (round && (read(fd, &got, 8) != 8 || got != 1)) loss("eventfd", "that it counts as a semaphore");
+}
+
+/* The flags of what CRIU makes again by its content. */
+static int has(int descriptor, int flags) { return (fcntl(descriptor, F_GETFL) & flags) == flags; }
+
+static void descriptor_flags(int round) {
+  static int event, timer, signals, poll_set, ends[2], file, duplicate;
+  sigset_t none;
+  sigemptyset(&none);
+  if (round == 0) {
+    must((event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) >= 0, "eventfd");
+    must((timer = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC)) >= 0, "timerfd");
+    must((signals = signalfd(-1, &none, SFD_NONBLOCK | SFD_CLOEXEC)) >= 0, "signalfd");
+    must((poll_set = epoll_create1(EPOLL_CLOEXEC)) >= 0 && !pipe2(ends, O_NONBLOCK | O_CLOEXEC), "pipe2");
+    must(fcntl(ends[0], F_SETPIPE_SZ, 1 << 18) == 1 << 18 && !fcntl(ends[1], F_SETFL, 0), "the pipe's size");
+    must((file = open("flags", O_RDWR | O_CREAT | O_APPEND | O_DSYNC | O_NOATIME | O_CLOEXEC, 0600)) >= 0, "open");
+    must((duplicate = dup(file)) >= 0 && write(file, "begin ", 6) == 6 && lseek(file, 0, SEEK_SET) == 0, "dup");
+    must(!fcntl(ends[0], F_SETOWN, getpid()) && !fcntl(ends[0], F_SETSIG, SIGURG) &&
+             !fcntl(ends[0], F_SETFL, O_NONBLOCK | O_ASYNC),
+         "F_SETOWN");
+    return;
+  }
+  const int all[] = {event, timer, signals, poll_set, ends[0], ends[1], file};
+  for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+    if (!(fcntl(all[i], F_GETFD) & FD_CLOEXEC)) loss("FD_CLOEXEC", i == 0 ? "of the eventfd" : "of another");
+  if (fcntl(duplicate, F_GETFD) & FD_CLOEXEC) loss("FD_CLOEXEC", "of the duplicate, which had none");
+  if (!has(event, O_NONBLOCK) || !has(timer, O_NONBLOCK) || !has(signals, O_NONBLOCK)) loss("O_NONBLOCK", "");
+  if (!has(ends[0], O_NONBLOCK | O_ASYNC) || has(ends[1], O_NONBLOCK)) loss("pipe", "its flags");
+  if (fcntl(ends[0], F_GETOWN) != getpid() || fcntl(ends[0], F_GETSIG) != SIGURG) loss("pipe", "its owner");
+  if (fcntl(ends[0], F_GETPIPE_SZ) != 1 << 18) loss("pipe", "its size");
+  if (!has(file, O_APPEND | O_DSYNC | O_NOATIME) || lseek(duplicate, 0, SEEK_CUR) != (round == 1 ? 0 : 7))
+    loss("file", "its flags or place");
+  if (write(file, "x", 1) != 1 || lseek(file, 7, SEEK_SET) != 7) loss("file", "it can't be appended to");
+}
+
+/* What fired once stays silent, what is edge-triggered is still there; a duplicate of the target has its own entry. */
+static void epoll_flags(int round) {
+  static int once, edges, twin;
+  unsigned long count = 1;
+  struct epoll_event got[4];
+  if (round == 0) {
+    struct epoll_event one = {.events = EPOLLIN | EPOLLONESHOT, .data.u64 = 1},
+                       two = {.events = EPOLLIN | EPOLLET, .data.u64 = 2},
+                       three = {.events = EPOLLOUT | EPOLLEXCLUSIVE, .data.u64 = 3};
+    must((fd = epoll_create1(0)) >= 0 && (once = eventfd(1, 0)) >= 0 && (edges = eventfd(0, 0)) >= 0, "epoll");
+    must((twin = dup(edges)) >= 0 && !epoll_ctl(fd, EPOLL_CTL_ADD, once, &one) && epoll_wait(fd, got, 4, 0) == 1,
+         "epoll");
+    must(!epoll_ctl(fd, EPOLL_CTL_ADD, edges, &two) && !epoll_ctl(fd, EPOLL_CTL_ADD, twin, &three), "epoll");
+    return;
+  }
+  must(write(edges, &count, 8) == 8, "eventfd");
+  int seen = 0;
+  const int n = epoll_wait(fd, got, 4, 0);
+  for (int i = 0; i < n; i++) seen |= 1 << got[i].data.u64;
+  if (seen & 1 << 1) loss("EPOLLONESHOT", "it fires again");
+  if (seen != (1 << 2 | 1 << 3)) loss("EPOLLET or EPOLLEXCLUSIVE", "no event");
+  for (int i = epoll_wait(fd, got, 4, 0) - 1; i >= 0; i--)
+    if (got[i].data.u64 == 2) loss("EPOLLET", "it fires without an edge");
+}
+
+static void memfd_seals(int round) {
+  static int sealed, last;
+  if (round == 0) {
+    must((sealed = memfd_create("sealed", MFD_ALLOW_SEALING | MFD_CLOEXEC)) >= 0 && write(sealed, "word", 4) == 4,
+         "memfd");
+    must(!fcntl(sealed, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_WRITE | F_SEAL_SEAL), "seals");
+    must((last = memfd_create("last", MFD_ALLOW_SEALING)) >= 0 && !fcntl(last, F_ADD_SEALS, F_SEAL_FUTURE_WRITE),
+         "seals");
+    return;
+  }
+  if (fcntl(sealed, F_GET_SEALS) != (F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_WRITE | F_SEAL_SEAL)) loss("memfd", "seals");
+  if (!(fcntl(last, F_GET_SEALS) & F_SEAL_FUTURE_WRITE)) loss("memfd", "F_SEAL_FUTURE_WRITE");
+  if (!(fcntl(sealed, F_GETFD) & FD_CLOEXEC)) loss("memfd", "FD_CLOEXEC");
+}
+
+static void lock_flags(int round) {
+  static int shared, open_file;
+  struct flock range = {.l_type = F_RDLCK, .l_start = 5, .l_len = 5}, other = range;
+  if (round == 0) {
+    must((shared = open("shared", O_RDWR | O_CREAT, 0600)) >= 0 && !flock(shared, LOCK_SH), "flock");
+    must((open_file = open("ofd", O_RDWR | O_CREAT, 0600)) >= 0 && !fcntl(open_file, F_OFD_SETLK, &range),
+         "F_OFD_SETLK");
+    return;
+  }
+  const int again = open("shared", O_RDWR), again_ofd = open("ofd", O_RDWR);
+  if (flock(again, LOCK_SH | LOCK_NB)) loss("flock", "it is exclusive now");
+  if (!flock(again, LOCK_EX | LOCK_NB)) loss("flock", "it is gone");
+  other.l_type = F_WRLCK;
+  if (fcntl(again_ofd, F_OFD_GETLK, &other) || other.l_type != F_RDLCK) loss("F_OFD_SETLK", "it is gone");
+  close(again), close(again_ofd);
 }
 
 static void an_epoll(int round) {
@@ -160,6 +257,14 @@ static void a_pipe(int round) {
   must(write(ends[1], "word", 4) == 4, "pipe");
 }
 
+static void a_packet_pipe(int round) {
+  static int ends[2];
+  char got[8] = "";
+  if (round == 0)
+    must(!pipe2(ends, O_DIRECT) && write(ends[1], "one", 3) == 3 && write(ends[1], "two", 3) == 3, "pipe2");
+  if (round && (read(ends[0], got, 8) != 3)) loss("pipe2", "its packets");
+}
+
 static void of_proc(int round) {
   char got[64] = "";
   if (round == 0) must((fd = open("/proc/self/status", O_RDONLY)) >= 0, "status");
@@ -255,6 +360,12 @@ int main(int argc, char** argv) {
     const char* name;
     void (*run)(int round);
   } kThings[] = {{"eventfd", an_eventfd},
+                 {"eventfd-semaphore", a_semaphore_eventfd},
+                 {"descriptor-flags", descriptor_flags},
+                 {"epoll-flags", epoll_flags},
+                 {"memfd-seals", memfd_seals},
+                 {"lock-flags", lock_flags},
+                 {"packet-pipe", a_packet_pipe},
                  {"epoll", an_epoll},
                  {"signalfd", a_signalfd},
                  {"inotify", an_inotify},
