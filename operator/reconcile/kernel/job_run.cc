@@ -32,7 +32,7 @@ void JobKernel::running() {
     if (!find_failure(o, job_limits)) return succeed();
   }
   if (const auto failure = find_failure(o, job_limits)) {
-    if (container_ends(*failure)) return;
+    if (container_ends(*failure) || cause_may_show(*failure)) return;
     return fail_attempt(*failure);
   }
   if (past_deadline()) return fail_by_deadline();
