@@ -61,7 +61,8 @@ void trim_container_status(Object& container) {
   const std::string before = text_at(part_at(part_at(container, "lastState"), "terminated"), "reason");
   keep(container, {"name", "state", "imageID"});
   if (!container.is_object()) return;
-  if (text_at(container, "name") != names::kAppContainer) container.erase("imageID");  // only the program's is compared
+  const std::string name = text_at(container, "name");
+  if (name != names::kAppContainer && name != names::kSidecarContainer) container.erase("imageID");  // these are compared
   if (!before.empty()) container["lastState"] = {{"terminated", {{"reason", before}}}};
   if (!part_at(container, "state").is_object()) return;
   Object& state = container["state"];
@@ -70,14 +71,26 @@ void trim_container_status(Object& container) {
   keep_in(state, "terminated", {"exitCode", "reason", "message"});
 }
 
-// Only the condition that says why the scheduler found no node.
-void keep_scheduling_failure(Object& status) {
+// What they request and, of the sidecar, the runtime image.
+void trim_containers(Object& spec, const char* list) {
+  const auto containers = spec.find(list);
+  if (containers == spec.end() || !containers->is_array()) return;
+  for (Object& container : *containers)
+    if (text_at(container, "name") == names::kSidecarContainer)
+      keep(container, {"name", "image", "resources", "restartPolicy"});
+    else
+      keep(container, {"resources", "restartPolicy"});
+}
+
+// Only the conditions that say why the scheduler found no node, and who removes the pod.
+void keep_causes(Object& status) {
   const auto conditions = status.find("conditions");
   if (conditions == status.end() || !conditions->is_array()) return;
   std::erase_if(conditions->get_ref<Object::array_t&>(), [](const Object& condition) {
-    return text_at(condition, "type") != "PodScheduled" || text_at(condition, "status") != "False";
+    const std::string type = text_at(condition, "type"), holds = text_at(condition, "status");
+    return !(type == "PodScheduled" && holds == "False") && !(type == "DisruptionTarget" && holds == "True");
   });
-  keep_in_each(status, "conditions", {"type", "status", "message"});
+  keep_in_each(status, "conditions", {"type", "status", "reason", "message"});
   if (conditions->empty()) status.erase(conditions);
 }
 
@@ -85,8 +98,9 @@ void trim_pod(Object& pod) {
   keep(pod, {"apiVersion", "kind", "metadata", "spec", "status"});
   keep_in(pod, "metadata",
           {"name", "namespace", "uid", "resourceVersion", "labels", "annotations", "ownerReferences",
-           "creationTimestamp", "deletionTimestamp"});
-  keep_in(pod, "spec", {"nodeName", "containers", "initContainers", "overhead", "resources"});
+           "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"});
+  keep_in(pod, "spec",
+          {"nodeName", "containers", "initContainers", "overhead", "resources", "terminationGracePeriodSeconds"});
   keep_in(pod, "status",
           {"phase", "podIP", "reason", "message", "conditions", "containerStatuses", "initContainerStatuses"});
   if (part_at(pod, "metadata").is_object()) {
@@ -96,14 +110,13 @@ void trim_pod(Object& pod) {
     if (part_at(pod["metadata"], "annotations").empty()) pod["metadata"].erase("annotations");
   }
   if (part_at(pod, "spec").is_object())
-    for (const char* list : {"containers", "initContainers"})
-      keep_in_each(pod["spec"], list, {"resources", "restartPolicy"});
+    for (const char* list : {"containers", "initContainers"}) trim_containers(pod["spec"], list);
   if (!part_at(pod, "status").is_object()) return;
   Object& status = pod["status"];
   for (const char* list : {"containerStatuses", "initContainerStatuses"})
     if (const auto containers = status.find(list); containers != status.end() && containers->is_array())
       for (Object& container : *containers) trim_container_status(container);
-  keep_scheduling_failure(status);
+  keep_causes(status);
 }
 
 // kubectl apply stores a copy of the manifest, as long as the object itself, that only kubectl reads.

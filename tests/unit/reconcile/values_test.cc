@@ -221,7 +221,8 @@ TEST(Trim, APodKeepsOnlyTheFieldsWeRead) {
   };
   const json conditions =
       json::array({condition("Initialized", "False", "containers with incomplete status"),
-                   condition("PodScheduled", "False", "0/3 nodes are available"), condition("Ready", "True", "")});
+                   condition("PodScheduled", "False", "0/3 nodes are available"), condition("Ready", "True", ""),
+                   condition("DisruptionTarget", "True", "taint manager")});
   const json runs = {{"running", started}}, waits = {{"waiting", {{"reason", "ErrImagePull"}, {"message", "why"}}}};
   const std::vector<json> statuses{
       {{"phase", "Pending"}, {"conditions", conditions}, {"qosClass", "Burstable"}},
@@ -254,19 +255,25 @@ TEST(Trim, APodKeepsOnlyTheFieldsWeRead) {
       pod["metadata"]["labels"][std::string("migbsp.io/") + label] = "7";
     pod["spec"]["containers"] = {
         {{"name", "app"}, {"image", "registry/image:1"}, {"resources", {{"requests", {{"cpu", "1"}}}}}}};
+    pod["spec"]["initContainers"] = {
+        {{"name", "sidecar"}, {"image", "registry/runtime:1"}, {"command", {"bsp-sidecar"}}, {"restartPolicy", "Always"}}};
+    pod["spec"]["terminationGracePeriodSeconds"] = 7;
+    pod["metadata"]["deletionGracePeriodSeconds"] = 9;
     pod["spec"]["resources"] = {{"requests", {{"cpu", "3"}, {"hugepages-2Mi", "2Mi"}}}};
     json trimmed = pod;
     trim_watched(kPod, trimmed);
     EXPECT_TRUE(pod_facts(trimmed) == pod_facts(pod)) << pod << "\n" << trimmed;
     EXPECT_EQ(pod_facts(trimmed).pod_group, "gang") << "which the rank's next pods join";
     EXPECT_NE(pod_facts(trimmed).created, Time{}) << "from when a rebuilt status counts";
+    EXPECT_EQ(pod_facts(trimmed).grace_seconds, 9u) << "for which a pod that vanished is waited for";
+    EXPECT_THAT(pod_facts(trimmed).runtime_image, HasSubstr("registry/runtime")) << "of which a target needs the same";
     EXPECT_EQ(requests_of(trimmed["spec"]), requests_of(pod["spec"]));
     EXPECT_EQ(job_key_of(kPod, trimmed), "/job");
     EXPECT_EQ(owner_of(trimmed).uid, "j");
     EXPECT_EQ(secret_name({"job", "uid"}, request_of(trimmed)), secret_name({"job", "uid"}, request_of(pod)));
     EXPECT_EQ(has_ended(trimmed), has_ended(pod));
     for (const char* word :
-         {"startedAt", "containerID", "image", "Initialized", "lastTransitionTime", "blue", "note", "purple"})
+         {"startedAt", "containerID", "registry/image", "bsp-sidecar", "Initialized", "lastTransitionTime", "blue", "note", "purple"})
       EXPECT_THAT(trimmed.dump(), Not(HasSubstr(word)));
     json again = trimmed;
     trim_watched(kPod, again);
