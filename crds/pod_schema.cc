@@ -240,7 +240,8 @@ void normalise(json& value, const Field& field) {
 void drop_unknown(json& value, const Field& field, const std::string& path, const Dropped& dropped) {
   if (field.shape == kObjects && value.is_array())
     for (std::size_t i = 0; i < value.size(); ++i)
-      drop_unknown(value[i], {field.name, kObject, field.fields, field.closed}, std::format("{}[{}]", path, i), dropped);
+      drop_unknown(value[i], {field.name, kObject, field.fields, field.closed}, std::format("{}[{}]", path, i),
+                   dropped);
   if (field.shape != kObject || !value.is_object()) return;
   std::erase_if(value.get_ref<json::object_t&>(), [&](auto& member) {
     const std::string at = std::format("{}.{}", path, member.first);

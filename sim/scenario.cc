@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <format>
 
+#include "operator/decide/auto/partners.h"
 #include "operator/decide/make_plan.h"
 #include "operator/decide/model/links.h"
-#include "operator/decide/auto/partners.h"
 #include "sim/heard.h"
 #include "sim/routes.h"
 #include "sim/supersteps.h"

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "operator/decide/model/adaptation.h"
 #include "operator/decide/auto/auto.h"
+#include "operator/decide/auto/untried.h"
 #include "operator/decide/fast/decreasing.h"
+#include "operator/decide/model/adaptation.h"
 #include "operator/decide/model/means.h"
 #include "operator/decide/model/pm.h"
 #include "operator/decide/model/strategy.h"
-#include "operator/decide/auto/untried.h"
 
 namespace bsp::decide {
 namespace {

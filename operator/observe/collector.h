@@ -25,8 +25,8 @@
 #include <vector>
 
 #include "crds/wire.h"
-#include "operator/decide/model/model.h"
 #include "operator/decide/auto/partners.h"
+#include "operator/decide/model/model.h"
 #include "operator/observe/sampling.h"
 
 namespace bsp::observe {

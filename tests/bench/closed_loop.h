@@ -24,9 +24,9 @@
 #include <utility>
 #include <vector>
 
+#include "operator/decide/make_plan.h"
 #include "operator/decide/model/links.h"
 #include "operator/decide/model/mapping.h"
-#include "operator/decide/make_plan.h"
 
 namespace bsp::decide {
 

@@ -7,26 +7,26 @@
 #include <string>
 #include <tuple>
 
-#include "operator/decide/model/adaptation.h"
 #include "operator/decide/auto/auto_search.h"
 #include "operator/decide/auto/explore.h"
+#include "operator/decide/auto/take_back.h"
+#include "operator/decide/model/adaptation.h"
 #include "operator/decide/model/links.h"
 #include "operator/decide/model/pf.h"
 #include "operator/decide/model/pm.h"
-#include "operator/decide/auto/take_back.h"
 
 namespace bsp::decide {
 namespace {
 
 // What a call starts from: how far it looks ahead, what the job owes, and what counts as a gain.
 struct Terms {
-  double H = 0;            // supersteps to come
-  double noise = 0;        // standard error of the measured work, relative
-  double sure = 0;         // of a superstep: less is no gain
-  double owed = 0;         // s
-  double budget = 0;       // s that a wave may cost; infinite: any
-  double worth_it = 0;     // s: F of a plan must not exceed it
-  Verdict verdict{};       // on the last wave
+  double H = 0;         // supersteps to come
+  double noise = 0;     // standard error of the measured work, relative
+  double sure = 0;      // of a superstep: less is no gain
+  double owed = 0;      // s
+  double budget = 0;    // s that a wave may cost; infinite: any
+  double worth_it = 0;  // s: F of a plan must not exceed it
+  Verdict verdict{};    // on the last wave
 };
 
 // The mapping that the search has found, and whether to go there.
@@ -185,7 +185,11 @@ Terms judge(const Case& c, const AutoSearch& search, std::uint64_t since_last) {
 void begin(Plan& plan, const Case& c, const Terms& terms, const AutoSearch& search) {
   plan.next.wave = terms.verdict.open ? c.wave : Judged{};
   plan.next.owed = terms.owed;
-  plan.rules = {.supersteps = terms.H, .least_gain = terms.sure, .noise = terms.noise, .owed = terms.owed, .budget = terms.budget};
+  plan.rules = {.supersteps = terms.H,
+                .least_gain = terms.sure,
+                .noise = terms.noise,
+                .owed = terms.owed,
+                .budget = terms.budget};
   plan.forecast.before = plan.forecast.after = search.now();
   plan.objective.before = plan.objective.after = terms.H * search.now();
 }
@@ -210,8 +214,9 @@ Choice choose(const Case& c, AutoSearch& search, std::span<const PmEntry> list, 
   search.leave_out(AutoRule::kSlack * terms.sure * search.now());
   Choice choice{.best = search.best(), .least = terms.sure};
   const auto can_pay = [&](const Candidate& it) { return !it.waves.after.empty() && it.F <= terms.worth_it; };
-  choice.pays = can_pay(choice.best) &&
-                is_sure(choice.best, terms.sure, search.error_of_longest(choice.best.waves.after.back()), search, choice);
+  choice.pays =
+      can_pay(choice.best) &&
+      is_sure(choice.best, terms.sure, search.error_of_longest(choice.best.waves.after.back()), search, choice);
   if (!choice.pays) {
     Candidate part = search.faster_part_of(found, c.metrics.I_recent);
     if (can_pay(part) &&
@@ -226,8 +231,8 @@ Choice choose(const Case& c, AutoSearch& search, std::span<const PmEntry> list, 
 }
 
 // The first wave of the chosen mapping is the plan.
-void add_first_wave(const Case& c, const Case& steady, const AutoSearch& search, const Choice& choice, const Terms& terms,
-                    Plan& plan) {
+void add_first_wave(const Case& c, const Case& steady, const AutoSearch& search, const Choice& choice,
+                    const Terms& terms, Plan& plan) {
   const Waves& waves = choice.best.waves;
   const std::vector<ProcessorId>& first = waves.after.front();
   const bool one_wave = waves.after.size() == 1;

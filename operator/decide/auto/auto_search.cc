@@ -6,13 +6,13 @@
 #include <tuple>
 
 #include "operator/decide/auto/auto.h"
+#include "operator/decide/auto/replay.h"
+#include "operator/decide/auto/settle.h"
 #include "operator/decide/bottleneck/bottleneck.h"
-#include "operator/decide/papers/levels.h"
 #include "operator/decide/model/links.h"
 #include "operator/decide/model/pf.h"
 #include "operator/decide/model/pm.h"
-#include "operator/decide/auto/replay.h"
-#include "operator/decide/auto/settle.h"
+#include "operator/decide/papers/levels.h"
 
 namespace bsp::decide {
 

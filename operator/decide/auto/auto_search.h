@@ -14,10 +14,10 @@
 #include <utility>
 #include <vector>
 
-#include "operator/decide/fast/comm_of.h"
 #include "operator/decide/auto/partners.h"
-#include "operator/decide/model/strategy.h"
 #include "operator/decide/auto/waves.h"
+#include "operator/decide/fast/comm_of.h"
+#include "operator/decide/model/strategy.h"
 
 namespace bsp::decide {
 

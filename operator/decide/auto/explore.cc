@@ -6,9 +6,9 @@
 
 #include "operator/decide/auto/auto.h"
 #include "operator/decide/auto/auto_search.h"
+#include "operator/decide/auto/take_back.h"
 #include "operator/decide/model/links.h"
 #include "operator/decide/model/pm.h"
-#include "operator/decide/auto/take_back.h"
 
 namespace bsp::decide {
 namespace {

@@ -16,8 +16,8 @@
 
 #include <cstdint>
 
-#include "operator/decide/model/strategy.h"
 #include "operator/decide/auto/take_back.h"
+#include "operator/decide/model/strategy.h"
 
 namespace bsp::decide {
 

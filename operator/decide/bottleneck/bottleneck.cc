@@ -17,9 +17,9 @@
 
 #include "operator/decide/fast/comm_of.h"
 #include "operator/decide/fast/processors.h"
-#include "operator/decide/papers/levels.h"
 #include "operator/decide/model/pf.h"
 #include "operator/decide/model/text.h"
+#include "operator/decide/papers/levels.h"
 
 namespace bsp::decide {
 namespace {

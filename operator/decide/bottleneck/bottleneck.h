@@ -27,8 +27,8 @@
 #include <span>
 #include <vector>
 
-#include "operator/decide/model/strategy.h"
 #include "operator/decide/bottleneck/trial.h"
+#include "operator/decide/model/strategy.h"
 
 namespace bsp::decide {
 

@@ -9,9 +9,9 @@
 #include <span>
 #include <vector>
 
-#include "operator/decide/model/columns.h"
 #include "operator/decide/fast/pick_tree.h"
 #include "operator/decide/fast/tournament.h"
+#include "operator/decide/model/columns.h"
 #include "operator/decide/model/means.h"
 
 namespace bsp::decide {

@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <format>
 
-#include "operator/decide/papers/levels.h"
 #include "operator/decide/model/means.h"
 #include "operator/decide/model/pf.h"
 #include "operator/decide/model/strategy.h"
 #include "operator/decide/model/text.h"
+#include "operator/decide/papers/levels.h"
 
 namespace bsp::decide {
 namespace {

@@ -11,8 +11,8 @@
 #include <cmath>
 #include <format>
 
-#include "operator/decide/papers/destination.h"
 #include "operator/decide/model/text.h"
+#include "operator/decide/papers/destination.h"
 
 namespace bsp::decide {
 

@@ -16,8 +16,8 @@
 #include <format>
 #include <limits>
 
-#include "operator/decide/papers/destination.h"
 #include "operator/decide/model/text.h"
+#include "operator/decide/papers/destination.h"
 
 namespace bsp::decide {
 namespace {

@@ -62,7 +62,8 @@ void trim_container_status(Object& container) {
   keep(container, {"name", "state", "imageID"});
   if (!container.is_object()) return;
   const std::string name = text_at(container, "name");
-  if (name != names::kAppContainer && name != names::kSidecarContainer) container.erase("imageID");  // these are compared
+  if (name != names::kAppContainer && name != names::kSidecarContainer)
+    container.erase("imageID");  // these are compared
   if (!before.empty()) container["lastState"] = {{"terminated", {{"reason", before}}}};
   if (!part_at(container, "state").is_object()) return;
   Object& state = container["state"];

@@ -149,7 +149,8 @@ int main(int argc, char** argv) {
     int fds = descriptors(marked, 1);
     segments(1);
     if (segments(0) != 0) return 4;
-    printf("epoch %d sum %ld open_us %lld close_us %lld fds %d shared %d\n", epoch, total, t1 - t0, t3 - t2, fds, shared);
+    printf("epoch %d sum %ld open_us %lld close_us %lld fds %d shared %d\n", epoch, total, t1 - t0, t3 - t2, fds,
+           shared);
     fflush(stdout);
   }
   return 0;

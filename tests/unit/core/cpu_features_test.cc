@@ -30,9 +30,11 @@ TEST(CpuFeatures, OfThisMachineAreThoseThatTheKernelNames) {
   ASSERT_TRUE(flags.contains("sse2")) << "not an x86-64 machine";
   const CpuFeatures machine = CpuFeatures::of_this_machine();
   ASSERT_TRUE(machine.known());
-  for (const char* name : {"pni", "ssse3", "sse4_1", "sse4_2", "popcnt", "cx16", "lahf_lm", "movbe", "abm", "bmi1", "bmi2",
-                           "xsave", "avx", "f16c", "fma", "avx2", "aes", "pclmulqdq", "adx", "rdrand", "rdseed", "avx512f",
-                           "avx512dq", "avx512cd", "avx512bw", "avx512vl", "avx512_vnni", "vaes", "gfni", "rdtscp"})
+  for (const char* name :
+       {"pni",      "ssse3",     "sse4_1",      "sse4_2", "popcnt", "cx16",    "lahf_lm",  "movbe",
+        "abm",      "bmi1",      "bmi2",        "xsave",  "avx",    "f16c",    "fma",      "avx2",
+        "aes",      "pclmulqdq", "adx",         "rdrand", "rdseed", "avx512f", "avx512dq", "avx512cd",
+        "avx512bw", "avx512vl",  "avx512_vnni", "vaes",   "gfni",   "rdtscp"})
     EXPECT_EQ(machine.has(name), flags.contains(name)) << name;
 }
 

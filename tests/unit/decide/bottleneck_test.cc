@@ -6,10 +6,10 @@
 #include <cstdio>
 #include <numeric>
 
-#include "operator/decide/papers/levels.h"
+#include "operator/decide/bottleneck/trial.h"
 #include "operator/decide/make_plan.h"
 #include "operator/decide/model/pm.h"
-#include "operator/decide/bottleneck/trial.h"
+#include "operator/decide/papers/levels.h"
 #include "tests/unit/decide/bound.h"
 #include "tests/unit/decide/random_job.h"
 #include "tests/unit/decide/world.h"

@@ -12,8 +12,8 @@
 #include <set>
 
 #include "operator/decide/auto/auto.h"
-#include "operator/decide/explain.h"
 #include "operator/decide/auto/take_back.h"
+#include "operator/decide/explain.h"
 #include "operator/decide/make_plan.h"
 #include "tests/unit/decide/untried_job.h"
 #include "tests/unit/decide/world.h"

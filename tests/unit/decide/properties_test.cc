@@ -6,8 +6,8 @@
 #include <numeric>
 #include <random>
 
-#include "operator/decide/model/pm.h"
 #include "operator/decide/make_plan.h"
+#include "operator/decide/model/pm.h"
 #include "operator/decide/model/strategy.h"
 #include "tests/unit/decide/random_job.h"
 #include "tests/unit/decide/superstep_time.h"

@@ -57,7 +57,8 @@ TEST(Messages, AreUnchangedByteForByte) {
   EXPECT_EQ(text(Dumped{.migration = "m", .ns = 9}), "dumped migration=m ns=9");
   EXPECT_EQ(text(DumpFailed{.migration = "m", .message = "x"}), "dump-failed message=x migration=m");
   EXPECT_EQ(text(Restored{.migration = "m", .pid = 7, .ns = 9}), "restored migration=m ns=9 pid=7");
-  EXPECT_EQ(text(Restored{.migration = "m", .pid = 7, .ns = 9, .features = 5}), "restored features=5 migration=m ns=9 pid=7");
+  EXPECT_EQ(text(Restored{.migration = "m", .pid = 7, .ns = 9, .features = 5}),
+            "restored features=5 migration=m ns=9 pid=7");
   EXPECT_EQ(text(ToInit(Start{.features = 5})), "start features=5");
   EXPECT_EQ(text(RestoreFailed{.migration = "m", .message = "x"}), "restore-failed message=x migration=m");
   EXPECT_EQ(text(Discarded{.migration = "m"}), "discarded migration=m");

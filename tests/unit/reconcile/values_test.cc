@@ -255,8 +255,10 @@ TEST(Trim, APodKeepsOnlyTheFieldsWeRead) {
       pod["metadata"]["labels"][std::string("migbsp.io/") + label] = "7";
     pod["spec"]["containers"] = {
         {{"name", "app"}, {"image", "registry/image:1"}, {"resources", {{"requests", {{"cpu", "1"}}}}}}};
-    pod["spec"]["initContainers"] = {
-        {{"name", "sidecar"}, {"image", "registry/runtime:1"}, {"command", {"bsp-sidecar"}}, {"restartPolicy", "Always"}}};
+    pod["spec"]["initContainers"] = {{{"name", "sidecar"},
+                                      {"image", "registry/runtime:1"},
+                                      {"command", {"bsp-sidecar"}},
+                                      {"restartPolicy", "Always"}}};
     pod["spec"]["terminationGracePeriodSeconds"] = 7;
     pod["metadata"]["deletionGracePeriodSeconds"] = 9;
     pod["spec"]["resources"] = {{"requests", {{"cpu", "3"}, {"hugepages-2Mi", "2Mi"}}}};
@@ -272,8 +274,8 @@ TEST(Trim, APodKeepsOnlyTheFieldsWeRead) {
     EXPECT_EQ(owner_of(trimmed).uid, "j");
     EXPECT_EQ(secret_name({"job", "uid"}, request_of(trimmed)), secret_name({"job", "uid"}, request_of(pod)));
     EXPECT_EQ(has_ended(trimmed), has_ended(pod));
-    for (const char* word :
-         {"startedAt", "containerID", "registry/image", "bsp-sidecar", "Initialized", "lastTransitionTime", "blue", "note", "purple"})
+    for (const char* word : {"startedAt", "containerID", "registry/image", "bsp-sidecar", "Initialized",
+                             "lastTransitionTime", "blue", "note", "purple"})
       EXPECT_THAT(trimmed.dump(), Not(HasSubstr(word)));
     json again = trimmed;
     trim_watched(kPod, again);

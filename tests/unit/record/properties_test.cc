@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
-#include "operator/decide/model/strategy.h"
 #include "operator/decide/make_plan.h"
+#include "operator/decide/model/strategy.h"
 #include "operator/record/line.h"
 #include "operator/record/replay.h"
 #include "tests/unit/record/random_call.h"

@@ -10,14 +10,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define CHECK(what)                                                    \
-  do {                                                                 \
-    if (!(what)) {                                                     \
-      printf("wrong %s:%d %s\n", __FILE__, __LINE__, #what);           \
+#define CHECK(what)                                                     \
+  do {                                                                  \
+    if (!(what)) {                                                      \
+      printf("wrong %s:%d %s\n", __FILE__, __LINE__, #what);            \
       fprintf(stderr, "%s:%d: wrong: %s\n", __FILE__, __LINE__, #what); \
-      fflush(stdout);                                                  \
-      _exit(3);                                                        \
-    }                                                                  \
+      fflush(stdout);                                                   \
+      _exit(3);                                                         \
+    }                                                                   \
   } while (0)
 
 static void* library;
