@@ -102,7 +102,8 @@ class ExchangeTest : public kube_test::World, public testing::WithParamInterface
           .epoch = 0,
           .pmix_namespace = "lbm-e0",
           .sets = {"slow", "fast"},
-          .members = {{.rank = 0, .pod = "lbm-r0-g0", .pod_uid = pod["metadata"]["uid"], .address = "127.0.0.1:1", .set = 0}}};
+          .members = {
+              {.rank = 0, .pod = "lbm-r0-g0", .pod_uid = pod["metadata"]["uid"], .address = "127.0.0.1:1", .set = 0}}};
       job->status.epochs_used = 1;
       json next;
       to_json(next, *job);
