@@ -89,13 +89,18 @@ Result<void> Saves::save(std::uint64_t set, ImageKeys image) {
     auto bytes = hold(*capture, file->get());
     capture.reset();
     fault_point("save.held");
-    worker->post([this, alive, bytes] {
+    const auto say_held = [this, alive, bytes] {
       if (*alive) on_held(bytes);
-    });
-    if (!bytes) return;
+    };
+    if (!bytes) {
+      file.reset();
+      worker->post_last(say_held);
+      return;
+    }
+    worker->post(say_held);
     auto sealed = store_image(image, file->get(), *bytes, worker->given_up());
     file.reset();
-    worker->post([this, alive, worker, sealed = std::move(sealed)] {
+    worker->post_last([this, alive, worker, sealed = std::move(sealed)] {
       if (*alive && worker == worker_) on_stored(sealed);
     });
   });

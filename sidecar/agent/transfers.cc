@@ -215,7 +215,7 @@ Result<void> Transfers::load(const std::string& migration, const ImageKeys& imag
     fault_point("transfer.loading");
     auto end = load_image(image, digest, *receiver, worker->given_up());
     receiver.reset();  // an incomplete image removes its files
-    worker->post([this, alive, migration, end = std::move(end)] {
+    worker->post_last([this, alive, migration, end = std::move(end)] {
       if (*alive) on_loaded(migration, end);
     });
   });

@@ -30,6 +30,11 @@ class Worker {
     const std::lock_guard lock(mutex_);
     if (loop_) loop_->post([work = std::move(work)] { work(); });
   }
+  // Likewise, by a worker that holds nothing any more: whoever hears of its result can start the next one.
+  void post_last(std::function<void()> work) {
+    ended_ = true;
+    post(std::move(work));
+  }
   // In the loop's thread: the owner goes, or has no use for the result. Nothing that was posted may touch the owner afterwards.
   void give_up() {
     given_up_ = true;
