@@ -4,7 +4,8 @@
 // frames of  u32 header length | u64 body length | JSON header | body  (big endian). A request header
 // is {"verb": …, fields}; its answer is {"ok": true, fields} or {"error": {"code", "message"}}. Requests
 // of one connection are answered in order; each is answered at once (a watch within its wait), so no
-// request blocks the others of its connection. Every verb is idempotent.
+// request blocks the others of its connection. Every verb is idempotent. One that acts, of the operator, has `token` beside its
+// fields (Token).
 //
 // Field names below are the JSON names. Times: *_ns are nanoseconds, CLOCK_REALTIME where a point in
 // time is meant. Allowed callers: O = the operator (by certificate), P = a pod of the current or the next epoch.
@@ -13,6 +14,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <chrono>
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -106,6 +108,7 @@ inline constexpr std::size_t kMostSets = 64;            // BSP_MAX_SETS of the r
 inline constexpr std::size_t kMostPartners = 16;        // BSP_RING_PARTNERS of the ring
 inline constexpr std::uint32_t kMostSeats = 256;        // of a pod
 inline constexpr std::size_t kMostMembers = 1'000'000;  // only the operator sends a plan
+inline constexpr std::uint64_t kMostWaves = 1u << 30;   // a wave takes seconds
 inline constexpr Field kText{.most = kMostText};
 inline constexpr Field kCount{.most = kMostSupersteps};
 inline constexpr Field kMetric{.most = kMostNs};
@@ -154,6 +157,29 @@ constexpr void fields_of(Of<EpochPlan>, auto&& v) {
   v("members", &EpochPlan::members, Field{.required = true, .most = kMostMembers});
   v("cpu_level", &EpochPlan::cpu_level, kRare);
 }
+
+// --- Tokens ----------------------------------------------------------------------------------------
+// Which decision a verb of the operator follows from. A message may be late by any time, on any connection, and an operator that has
+// lost its lease may still be sending: a sidecar keeps the highest token that it has followed, and refuses verbs with a lower one.
+//
+// Ascends with every stored change of a wave after which verbs are sent. Each operator stores before it sends, so of two that send
+// the one with the lower token has been overtaken.
+struct Token {
+  std::uint32_t wave = 0;     // BSPJob.status.wave; 0: the start
+  std::uint64_t epoch = 0;    // that the wave brings about: its own, then the one it rolls back to
+  std::uint32_t attempt = 0;  // of its gate
+
+  friend auto operator<=>(const Token&, const Token&) = default;
+};
+constexpr void fields_of(Of<Token>, auto&& v) {
+  v("wave", &Token::wave, kRequired);
+  v("epoch", &Token::epoch, kRequired);
+  v("attempt", &Token::attempt, kRequired);
+}
+
+// Beside the fields of every verb that acts. A sidecar of an older version ignores it; a verb without it is an older operator's,
+// and is judged by its own fields alone, as that version did.
+inline constexpr const char* kToken = "token";
 
 // --- Status of one rank's pod ----------------------------------------------------------------------
 enum class RankPhase {
@@ -282,6 +308,7 @@ struct RankStatus {
   std::uint64_t prepared_epoch = 0;  // highest epoch prepared
   std::uint64_t admitted_epoch = 0;  // highest epoch that the program was let into, whether it has come there yet or
                                      // not; no lower one can be opened any more. Absent: no limit
+  std::uint32_t wave = 0;            // highest that a verb has named (Token); absent: none has
   std::uint64_t completed = 0;       // last superstep whose edge completed
   std::uint64_t gate_superstep = 0;  // 0: none
   bool gate_committed = false;
@@ -327,6 +354,7 @@ constexpr void fields_of(Of<RankStatus>, auto&& v) {
   v("epoch", &RankStatus::epoch, kCount);
   v("prepared_epoch", &RankStatus::prepared_epoch, kCount);
   v("admitted_epoch", &RankStatus::admitted_epoch);
+  v("wave", &RankStatus::wave, Field{.rare = true, .most = kMostWaves});
   v("completed", &RankStatus::completed, kCount);
   v("gate_superstep", &RankStatus::gate_superstep, kCount);
   v("gate_committed", &RankStatus::gate_committed);

@@ -57,7 +57,14 @@ nlohmann::json* image_in(nlohmann::json& fields, ActionKind kind) {
 
 }  // namespace
 
-Action::Fields Action::encoded() const { return plan ? std::make_shared<const nlohmann::json>(*plan) : fields; }
+nlohmann::json with_token(nlohmann::json fields, const std::optional<wire::Token>& token) {
+  if (token) fields[wire::kToken] = reflect::write(*token);
+  return fields;
+}
+
+Action::Fields Action::encoded() const {
+  return std::make_shared<const nlohmann::json>(with_token(plan ? nlohmann::json(*plan) : *fields, token));
+}
 
 Action Action::prepare_epoch(std::string pod, Plan plan) {
   const std::uint64_t epoch = plan->epoch;

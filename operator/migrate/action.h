@@ -39,12 +39,13 @@ struct Action {
 
   ActionKind kind = ActionKind::kDeletePod;
   std::string pod;
-  std::uint64_t number = 0;                        // epoch or superstep
-  std::optional<std::size_t> move = std::nullopt;  // index into Wave::moves
-  Fields fields = nullptr;                         // of the verb; null for pods and for prepareEpoch
-  Plan plan = nullptr;                             // of prepareEpoch: large, and the same for all pods
+  std::uint64_t number = 0;                         // epoch or superstep
+  std::optional<std::size_t> move = std::nullopt;   // index into Wave::moves
+  Fields fields = nullptr;                          // of the verb; null for pods and for prepareEpoch
+  Plan plan = nullptr;                              // of prepareEpoch: large, and the same for all pods
+  std::optional<wire::Token> token = std::nullopt;  // of the stored state that the verb follows from; not set: of none
 
-  // The verb's fields, also of prepareEpoch.
+  // The verb's fields, also of prepareEpoch, with the token.
   [[nodiscard]] Fields encoded() const;
 
   static Action prepare_epoch(std::string pod, Plan plan);
@@ -66,5 +67,8 @@ struct Action {
   [[nodiscard]] std::optional<std::uint64_t> needs_key() const;
   [[nodiscard]] Action with_key(std::string key) const;
 };
+
+// The fields of a verb, as they are sent.
+nlohmann::json with_token(nlohmann::json fields, const std::optional<wire::Token>& token);
 
 }  // namespace bsp::migrate

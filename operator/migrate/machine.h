@@ -4,10 +4,13 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "operator/migrate/step.h"
 
 namespace bsp::migrate {
+
+inline constexpr std::string_view kNotContinued = "not every rank has continued";
 
 class Machine {
  public:
@@ -34,7 +37,10 @@ class Machine {
  private:
   // --- Answers: a changed wave, or actions ---
   void change() { changed_ = true; }
-  void act(Action action) { actions_.push_back(std::move(action)); }
+  void act(Action action) {
+    action.token = token_of(wave_);
+    actions_.push_back(std::move(action));
+  }
   void roll_back(std::string reason, std::string message);
   void give_up(std::string reason, std::string message, std::optional<std::uint32_t> rank = {});
   void measure();  // fills pause and bytes
@@ -43,7 +49,7 @@ class Machine {
   bool give_up_if_needed();  // before the commit: rank gone -> Failed, anything else -> RollingBack
   bool fail_if_member_lost();
   bool fail_if_job_ends(Phase since, Duration limit);  // and the limit is over
-  void note_delay(Phase since, Duration limit);
+  void note_delay(Phase since, Duration limit, std::string_view what, const std::string& who);
   bool go_back_from_lost_target();
   [[nodiscard]] std::string admitted()
       const;  // the rank that was admitted to the next epoch, so can't go back; "": none
@@ -98,6 +104,7 @@ class Machine {
   [[nodiscard]] std::string missing_targets() const;
   [[nodiscard]] std::string not_stopped() const;
   [[nodiscard]] std::string not_running() const;
+  [[nodiscard]] std::string not_settled() const;  // ranks that may still stop at the gate that is given up
   [[nodiscard]] std::string blocked() const;
 
   const Wave& wave_;

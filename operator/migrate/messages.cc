@@ -59,6 +59,19 @@ std::string Machine::not_running() const {
   return ranks.text();
 }
 
+std::string Machine::not_settled() const {
+  FirstFew ranks;
+  const bool settles = wave_.gate.state == GateState::kCancelling || wave_.gate.state == GateState::kDropping;
+  if (!settles || all_stopped()) return "";
+  for_each_member([&](const wire::Member& member, const PodView& pod) {
+    const bool over = pod.status && pod.status->phase == RankPhase::kExited;
+    const bool holds = !pod.status || pod.status->gate_superstep == wave_.gate.superstep;
+    if (!over && (holds || !pod.has_done(ActionKind::kCancelGate, wave_.gate.superstep)))
+      ranks.add(activity_of(member, pod));
+  });
+  return ranks.text();
+}
+
 std::string Machine::blocked() const {
   FirstFew ranks;
   for_each_member([&](const wire::Member& member, const PodView& pod) {

@@ -27,10 +27,16 @@ void Machine::rolling_back() {
       if (commit_rollback(discarded)) return;
     }
   }
-  // Ranks that run, or only wait for their next superstep, have no limit.
+  if (changed_) return;
+  // Ranks that still compute drop a gate at their next edge, which takes as long as a superstep.
   const bool stands_still = first_stop().has_value() || wave_.gate.state == GateState::kCancelling;
-  if (!stands_still || changed_) return;
-  if (!fail_if_job_ends(Phase::kRollingBack, limits_.rollback)) note_delay(Phase::kRollingBack, limits_.rollback);
+  const Duration limit = limits_.rollback + (stands_still ? Duration{} : limits_.postponed + gate_time());
+  if (fail_if_job_ends(Phase::kRollingBack, limit)) return;
+  if (const std::string who = not_settled(); who.empty())
+    note_delay(Phase::kRollingBack, limit, kNotContinued, not_running());
+  else
+    note_delay(Phase::kRollingBack, limit,
+               std::format("not every rank has given up the gate at superstep {}", wave_.gate.superstep), who);
 }
 
 bool Machine::commit_rollback(bool discarded) {
@@ -92,11 +98,9 @@ bool Machine::fail_if_job_ends(Phase since, Duration limit) {
 }
 
 // Again whenever the ranks that it waits for, or their phases, have changed.
-void Machine::note_delay(Phase since, Duration limit) {
-  if (!past(since, limit)) return;
-  const std::string who = not_running();
-  if (who.empty()) return;
-  std::string delay = std::format("not every rank has continued after {:.0f} s: {}", to_seconds(limit), who);
+void Machine::note_delay(Phase since, Duration limit, std::string_view what, const std::string& who) {
+  if (!past(since, limit) || who.empty()) return;
+  std::string delay = std::format("{} after {:.0f} s: {}", what, to_seconds(limit), who);
   if (delay == wave_.delay) return;
   change();
   next_.wave.delay = std::move(delay);

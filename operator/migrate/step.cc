@@ -218,7 +218,8 @@ void Machine::resuming() {
     measure();
     return enter(Phase::kSucceeded);
   }
-  if (!fail_if_job_ends(Phase::kResuming, limits_.resume)) note_delay(Phase::kResuming, limits_.resume);
+  if (!fail_if_job_ends(Phase::kResuming, limits_.resume))
+    note_delay(Phase::kResuming, limits_.resume, kNotContinued, not_running());
 }
 
 }  // namespace bsp::migrate

@@ -24,6 +24,9 @@ bool note_answer(SidecarView& sidecar, const Action& action, const Result<nlohma
     return true;
   }
   const Error& error = answer.error();
+  // It had that gate and drops it, or has dropped it: what an earlier operator brought about (machine.h, settle_gate).
+  if (action.kind == ActionKind::kCommitGate && error.code == ErrorCode::kConflict && !error.retryable)
+    sidecar.done[action.kind] = action.number;
   const bool unreached = error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kTimeout;
   if (unreached || error.retryable) return true;
   // Only these mean that the wave can't go on; what brings things back is retried until it succeeds.

@@ -14,6 +14,11 @@ Time Wave::entered(Phase p) const {
   return Time{};
 }
 
+wire::Token token_of(const Wave& wave) {
+  const bool back = wave.phase == Phase::kRollingBack || wave.phase == Phase::kRolledBack;
+  return {.wave = wave.number, .epoch = back ? wave.rollback_epoch : wave.next_epoch, .attempt = wave.gate.attempt};
+}
+
 bool is_valid_transition(Phase from, Phase to) {
   // Any phase before the commit may fall back or fail; kFailed means that a rank's process is gone.
   const bool gives_up = to == Phase::kRollingBack || to == Phase::kFailed;

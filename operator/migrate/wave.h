@@ -140,6 +140,9 @@ constexpr void fields_of(Of<Wave>, auto&& v) {
   v("transferMs", &Wave::transfer_ms);
 }
 
+// Of the verbs that follow from it as it is stored.
+wire::Token token_of(const Wave& wave);
+
 // Nothing is left to decide. Pods that are no longer needed are still to be deleted.
 constexpr bool is_finished(const Wave& wave) { return crds::is_finished(wave.phase); }
 

@@ -33,7 +33,11 @@ bool same_plan(const wire::EpochPlan& a, const wire::EpochPlan& b) { return nloh
 }  // namespace
 
 Epochs::Epochs(net::Loop& loop, net::TlsContext context, const Config& config)
-    : loop_(loop), context_(std::move(context)), config_(config), opened_(config.seats.size()) {}
+    : loop_(loop),
+      context_(std::move(context)),
+      config_(config),
+      followed_(config.own_path("token")),
+      opened_(config.seats.size()) {}
 
 Epochs::~Epochs() = default;
 

@@ -18,6 +18,7 @@
 #include "base/net/link.h"
 #include "crds/wire.h"
 #include "sidecar/agent/config.h"
+#include "sidecar/agent/followed.h"
 #include "sidecar/agent/pmix/all_gather.h"
 #include "sidecar/agent/pmix/server.h"
 
@@ -58,6 +59,10 @@ class Epochs {
   [[nodiscard]] const wire::EpochPlan* open_plan() const;     // null: none is open
   [[nodiscard]] std::uint64_t highest_prepared() const;
 
+  // The decisions that led to them.
+  [[nodiscard]] Followed& followed() { return followed_; }
+  [[nodiscard]] const Followed& followed() const { return followed_; }
+
   Result<pmix::AllGather*> all_gather(std::uint64_t epoch);
   void published(std::uint64_t epoch, std::uint32_t rank, pmix::Server::FetchDone done);
   net::LinkPeer& peer(const std::string& pod, const std::string& address);
@@ -89,6 +94,7 @@ class Epochs {
   net::Loop& loop_;
   net::TlsContext context_;
   const Config& config_;
+  Followed followed_;
   std::unique_ptr<pmix::Server> server_;
   std::map<std::uint64_t, Entry> entries_;
   std::vector<std::optional<std::uint64_t>> opened_;  // by seat

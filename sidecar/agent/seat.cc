@@ -235,6 +235,7 @@ wire::RankStatus Seat::current_status() const {
   s.epoch = BSP_RING_LOAD(ring_->epoch);
   s.prepared_epoch = pod_.epochs.highest_prepared();
   s.admitted_epoch = pod_.epochs.opened(number_).value_or(0);
+  s.wave = pod_.epochs.followed().highest().wave;
   s.completed = collect::completed(*ring_);
   std::uint64_t gate = BSP_RING_LOAD_SEQ(ring_->gate);
   if (bsp_gate_state_of(gate) != BSP_GATE_NONE) s.gate_superstep = bsp_gate_superstep(gate);

@@ -46,6 +46,7 @@ Result<json> Seat::arm_gate(const net::Request& request) {
 Result<json> Seat::cancel_gate(const net::Request& request) {
   const auto gate = wire::read_request<wire::GateRequest>(request.fields);
   sidecar::cancel_gate(*ring_, gate ? gate->superstep : 0);
+  pod_.epochs.followed().end_gate(request.fields);
   return json::object();
 }
 
@@ -98,6 +99,7 @@ Result<json> Seat::open_epoch(const net::Request& request) {
   pod_.stop_benchmark();  // the program is about to compute
   if (fresh) {
     clear_gate(*ring_);  // it has served its purpose; left set, it would close the new epoch at once
+    pod_.epochs.followed().end_gate(request.fields);
     pod_.save();
   }
   continue_if_due();

@@ -76,19 +76,19 @@ std::span<const Sidecar::Verb> Sidecar::verbs() {
   static constexpr Verb kVerbs[] = {
       {wire::kStatus, kOperator, &S::seat_at_once<&Seat::status>},
       {wire::kWatch, kOperator, &S::at_seat<&Seat::watch>},
-      {wire::kPrepareEpoch, kOperator, &S::changing<&S::prepare_epoch>},
-      {wire::kOpenEpoch, kOperator, &S::seat_changing<&Seat::open_epoch>},
-      {wire::kArmGate, kOperator, &S::seat_changing<&Seat::arm_gate>},
-      {wire::kCommitGate, kOperator, &S::seat_changing<&Seat::commit_gate>},
-      {wire::kCancelGate, kOperator, &S::seat_changing<&Seat::cancel_gate>},
-      {wire::kReceive, kOperator, &S::seat_changing<&Seat::receive>},
-      {wire::kSend, kOperator, &S::seat_changing<&Seat::send_checkpoint>},
-      {wire::kRestore, kOperator, &S::seat_changing<&Seat::restore>},
-      {wire::kDiscard, kOperator, &S::at_seat<&Seat::discard>},
-      {wire::kSave, kOperator, &S::seat_changing<&Seat::save_image>},
-      {wire::kLoad, kOperator, &S::seat_changing<&Seat::load_image>},
-      {wire::kKeepSets, kOperator, &S::seat_at_once<&Seat::keep_sets>},
-      {wire::kKill, kOperator, &S::seat_changing<&Seat::kill>},
+      {wire::kPrepareEpoch, kOperator | kActs, &S::changing<&S::prepare_epoch>},
+      {wire::kOpenEpoch, kOperator | kActs, &S::seat_changing<&Seat::open_epoch>},
+      {wire::kArmGate, kOperator | kActs | kSetsGate, &S::seat_changing<&Seat::arm_gate>},
+      {wire::kCommitGate, kOperator | kActs | kSetsGate, &S::seat_changing<&Seat::commit_gate>},
+      {wire::kCancelGate, kOperator | kActs, &S::seat_changing<&Seat::cancel_gate>},
+      {wire::kReceive, kOperator | kActs, &S::seat_changing<&Seat::receive>},
+      {wire::kSend, kOperator | kActs, &S::seat_changing<&Seat::send_checkpoint>},
+      {wire::kRestore, kOperator | kActs, &S::seat_changing<&Seat::restore>},
+      {wire::kDiscard, kOperator | kActs, &S::at_seat<&Seat::discard>},
+      {wire::kSave, kOperator | kActs, &S::seat_changing<&Seat::save_image>},
+      {wire::kLoad, kOperator | kActs, &S::seat_changing<&Seat::load_image>},
+      {wire::kKeepSets, kOperator | kActs, &S::seat_at_once<&Seat::keep_sets>},
+      {wire::kKill, kOperator | kActs, &S::seat_changing<&Seat::kill>},
       {wire::kReport, kOperator | kMembers, &S::seat_at_once<&Seat::report>},
       {wire::kSetReport, kOperator, &S::set_report},
       {fencing::kHears, kOperator, &S::probe_ranks},
@@ -115,7 +115,14 @@ void Sidecar::handle(net::Request request, net::Reply reply) {
   const auto verb = std::ranges::find(verbs(), request.verb, &Verb::name);
   if (verb == verbs().end())
     return reply.error({ErrorCode::kInvalid, std::format("unknown verb \"{}\"", request.verb)});
-  if (is_allowed(*verb, request.peer)) return (this->*verb->handle)(request, std::move(reply));
+  if (is_allowed(*verb, request.peer)) {
+    if ((verb->allowed & kActs) != 0)
+      if (const auto due = epochs_.followed().follow(request.fields, (verb->allowed & kSetsGate) != 0); !due) {
+        log_warning("refused a verb that is late", {{"verb", request.verb}, {"reason", due.error().message}});
+        return reply.error(due.error());
+      }
+    return (this->*verb->handle)(request, std::move(reply));
+  }
   log_warning("refused a request", {{"verb", request.verb}, {"peer", request.peer}});
   reply.error({ErrorCode::kRefused, std::format("{} is not allowed to send {}", request.peer, request.verb)});
 }

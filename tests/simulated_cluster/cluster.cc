@@ -262,7 +262,8 @@ void Cluster::open_epochs() {
 // --- Sidecars --------------------------------------------------------------------------------------------------
 Result<json> Cluster::ask(Pod& pod, std::string_view verb, const std::shared_ptr<const json>& sent) {
   const json& fields = *sent;
-  if (verb == wire::kArmGate && pod.gate == Gate::kCommitted && pod.process == Process::kRunning)
+  if (verb == wire::kArmGate && pod.gate == Gate::kCommitted && pod.process == Process::kRunning &&
+      !messages_come_again)
     violate("a gate is armed where one is committed");
   if (verb == wire::kDiscard && pod.target && pod.computes() && committed_epoch() != pod.status.admitted_epoch)
     violate("a computing copy is discarded");

@@ -44,7 +44,8 @@ class Cluster {
   // It takes up what it has stored: epochs, and a checkpoint that is whole. A stream is lost, and every order.
   void restart_sidecar(Pod& pod, int down_for);
 
-  bool never_migratable = false;  // every committed gate is postponed
+  bool messages_come_again = false;  // seconds later: then the sidecar refuses what nobody asks for now
+  bool never_migratable = false;     // every committed gate is postponed
   std::string violation, trace;
   // The images in the storage, by set and rank. Tests damage it by taking some out.
   struct Image {

@@ -3,6 +3,7 @@
 #include <format>
 
 #include "base/json/fields.h"
+#include "crds/reflect.h"
 
 namespace bsp::simulated {
 
@@ -31,7 +32,7 @@ Answer prepare_epoch(Pod& pod, const json& fields, std::shared_ptr<const wire::E
   auto& s = pod.status;
   if (s.admitted_epoch != 0 && plan->epoch <= s.admitted_epoch) {
     const auto known = pod.prepared.find(plan->epoch);
-    if (known != pod.prepared.end() && (known->second == plan || json(*known->second) == fields)) return ok();
+    if (known != pod.prepared.end() && (known->second == plan || *known->second == *plan)) return ok();
     return refused(ErrorCode::kConflict, std::format("epoch {} is open", s.admitted_epoch));
   }
   const std::uint64_t epoch = plan->epoch;
@@ -51,6 +52,7 @@ Answer open_epoch(Pod& pod, const json& fields) {
     if (plan->second->members.at(pod.rank).pod != pod.name) return refused(ErrorCode::kRefused, "it names another pod");
     s.admitted_epoch = epoch;
     clear_gate(pod);
+    if (pod.followed != wire::Token{}) pod.gate_over = pod.followed;
     pod.prepared.erase(pod.prepared.begin(), plan);
   }
   const bool due = (stopped(pod) && s.epoch < epoch) || pod.process == Process::kStarting;
@@ -189,10 +191,26 @@ void start_dump(Pod& pod, const json& send) {
   t.phase = TransferPhase::kDumping;
 }
 
+namespace {
+std::optional<wire::Token> token_in(const json& fields) {
+  const json& token = part_at(fields, wire::kToken);
+  return token.is_null() ? std::nullopt : std::optional(reflect::read<wire::Token>(token, "token").value());
+}
+}  // namespace
+
 Answer answer(Pod& pod, std::string_view verb, const json& fields, const std::shared_ptr<const wire::EpochPlan>& plan) {
   const auto superstep = count_at<std::uint64_t>(fields, "superstep");
   ++pod.status.version;
   if (verb == wire::kStatus) return ok(Effect::kNone, json(pod.status));
+  if (const auto token = token_in(fields); token && pod.heeds_tokens) {
+    if (*token < pod.followed) return refused(ErrorCode::kConflict, "a later one has been followed");
+    const bool sets_gate = verb == wire::kArmGate || verb == wire::kCommitGate;
+    if (sets_gate && pod.gate_over && *token <= *pod.gate_over)
+      return refused(ErrorCode::kConflict, "its gate is over");
+    pod.followed = *token;
+    pod.status.wave = token->wave;
+    if (verb == wire::kCancelGate) pod.gate_over = std::max(pod.gate_over.value_or(*token), *token);
+  }
   if (verb == wire::kPrepareEpoch) return prepare_epoch(pod, fields, plan);
   if (verb == wire::kOpenEpoch) return open_epoch(pod, fields);
   if (verb == wire::kArmGate) return arm_gate(pod, superstep);

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -53,9 +54,12 @@ struct Pod {
   // --- Its sidecar ---
   Gate gate = Gate::kNone;
   std::uint64_t gate_dropped = 0;  // superstep of the gate that the ranks dropped last
-  bool forgetful = false;          // as one that is restarted between an order and its execution
-  nlohmann::json order;            // `send` of the committed gate; null: none
-  nlohmann::json save_order;       // `save` of it; null: none
+  wire::Token followed;
+  std::optional<wire::Token> gate_over;
+  bool heeds_tokens = true;   // as an older sidecar does not
+  bool forgetful = false;     // as one that is restarted between an order and its execution
+  nlohmann::json order;       // `send` of the committed gate; null: none
+  nlohmann::json save_order;  // `save` of it; null: none
   std::string receives_from;
   bool restores = false;                               // what it receives, without being asked again
   int transfer_at = -1;                                // the next phase of its transfer

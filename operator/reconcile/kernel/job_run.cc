@@ -37,11 +37,17 @@ void JobKernel::running() {
   }
   if (past_deadline()) return fail_by_deadline();
   if (held()) return suspend();
+  if (const std::uint32_t seen = waves_seen(o); seen > status().wave) {
+    // An older status was restored, or a lost one rebuilt: sidecars refuse verbs of waves that they have seen overtaken.
+    status().wave = seen + 1;
+    stores = true;
+  }
   // An armed gate whose operator died before its verdict still holds a rank.
+  const wire::Token token = newest_token(status(), *stored);
   for (const crds::RankPlace& place : status().ranks)
     if (const wire::RankStatus* s = rank_status(place.pod);
         s && s->gate_superstep != 0 && !s->gate_committed && s->phase != wire::RankPhase::kExited)
-      work.actions.push_back(migrate::Action::cancel_gate(place.pod, s->gate_superstep));
+      work.actions.emplace_back(migrate::Action::cancel_gate(place.pod, s->gate_superstep)).token = token;
   if (status().phase == JobPhase::kMigrating) return enter(JobPhase::kRunning, "Running", "every rank runs");
   // A wave would be rolled back at once.
   if (!silence.ranks.empty()) return;

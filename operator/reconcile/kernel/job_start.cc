@@ -423,6 +423,11 @@ bool JobKernel::open_epoch() {
   });
   bool open = true;
   migrate::Action::Plan plan;
+  const wire::Token token = newest_token(status(), std::nullopt);
+  const auto act = [&](migrate::Action action) {
+    action.token = token;
+    work.actions.push_back(std::move(action));
+  };
   for (const wire::Member& m : epoch.members) {
     const wire::RankStatus* s = rank_status(m.pod);
     if (s && s->epoch >= epoch.epoch && s->phase != wire::RankPhase::kOpening) continue;
@@ -431,9 +436,9 @@ bool JobKernel::open_epoch() {
     if (!s) continue;
     if (s->prepared_epoch < epoch.epoch) {
       if (!plan) plan = std::make_shared<const wire::EpochPlan>(epoch);
-      work.actions.push_back(migrate::Action::prepare_epoch(m.pod, plan));
+      act(migrate::Action::prepare_epoch(m.pod, plan));
     } else if (all_prepared) {
-      work.actions.push_back(migrate::Action::open_epoch(m.pod, epoch.epoch));
+      act(migrate::Action::open_epoch(m.pod, epoch.epoch));
     }
   }
   return open;

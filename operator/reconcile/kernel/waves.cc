@@ -18,6 +18,18 @@ Result<std::optional<migrate::Wave>> stored_wave(const crds::BspJobStatus& statu
   return wave;
 }
 
+wire::Token newest_token(const crds::BspJobStatus& status, const std::optional<migrate::Wave>& last) {
+  if (last && last->number == status.wave) return migrate::token_of(*last);
+  return {.wave = status.wave, .epoch = status.epoch ? status.epoch->epoch : 0, .attempt = 0};
+}
+
+std::uint32_t waves_seen(const Observed& o) {
+  std::uint32_t seen = 0;
+  for (const auto& [pod, sidecar] : o.sidecars)
+    if (sidecar.status) seen = std::max(seen, sidecar.status->wave);
+  return seen;
+}
+
 std::string deleted_of(const migrate::Wave& wave, const Observed& o) {
   for (const migrate::Move& move : wave.moves) {
     const crds::RankMigration* m = migration_of(move, o);

@@ -14,6 +14,11 @@ namespace bsp::reconcile {
 // The wave that is stored in the status; nullopt: there was none yet. An unreadable one is an error.
 Result<std::optional<migrate::Wave>> stored_wave(const crds::BspJobStatus& status);
 
+// Of verbs outside of a wave: none lower is sent in a later one. `last`: the stored wave.
+wire::Token newest_token(const crds::BspJobStatus& status, const std::optional<migrate::Wave>& last);
+// The highest wave that a sidecar has followed.
+std::uint32_t waves_seen(const Observed& o);
+
 // A wave is stored with all its moves, some 500 bytes each, in the job's object (crds/README.md, "Size").
 inline constexpr std::uint32_t kMostMoves = 1000;
 // Begins wave number status.wave + 1: chooses slots, assigns generations and epoch numbers. Requests

@@ -193,6 +193,87 @@ TEST_F(Steps, AGateOfUnknownPaceIsCloseByUntilOneWasLate) {
 }
 
 // One that makes up gates is asked to cancel each of them.
+// A verb names the decision that it follows from, and none names a lower one later.
+TEST_F(Steps, TokensAscendWithWhatIsStored) {
+  std::vector<wire::Token> tokens;
+  const auto ask = [&] {
+    const Step step = migrate::step(wave, view, now, {});
+    ASSERT_FALSE(step.change());
+    ASSERT_FALSE(step.work().empty());
+    for (const Action& action : step.work()) {
+      EXPECT_EQ(action.token, token_of(wave)) << to_string(action.kind);
+      const auto sent = action.encoded();
+      ASSERT_TRUE(sent->contains(wire::kToken)) << sent->dump();
+      EXPECT_EQ((*sent)[wire::kToken]["attempt"], wave.gate.attempt);
+    }
+    tokens.push_back(token_of(wave));
+  };
+  for (std::uint32_t attempt = 1; attempt <= 2; ++attempt)
+    for (const GateState state : {GateState::kArmed, GateState::kCancelling}) {
+      wave.gate = {.state = state, .superstep = 10 * attempt, .attempt = attempt};
+      ask();
+    }
+  wave.phase = Phase::kRollingBack;
+  ask();
+  wave.number = 2;
+  wave.phase = Phase::kPausing;
+  wave.base_epoch = 5, wave.next_epoch = 6, wave.rollback_epoch = 7;
+  wave.gate = {.state = GateState::kArmed, .superstep = 5, .attempt = 1};
+  view.epoch.epoch = 5;
+  ask();
+  EXPECT_TRUE(std::ranges::is_sorted(tokens));
+  EXPECT_LT(tokens.front(), tokens[2]);
+  EXPECT_LT(tokens[3], tokens[4]);
+  EXPECT_LT(tokens[4], tokens[5]);
+}
+
+// Nothing else would say why the job no longer moves.
+TEST_F(Steps, AGateThatIsNotGivenUpIsReported) {
+  for (const GateState state : {GateState::kCancelling, GateState::kDropping}) {
+    wave.phase = Phase::kRollingBack;
+    wave.times.push_back({wave.phase, now});
+    wave.delay.clear();
+    wave.gate = {.state = state, .superstep = 20, .attempt = 1};
+    for (auto& [name, pod] : view.pods) pod.done.clear();
+    view.pods["b"].exists = false;
+    PodView &a = view.pods["a"], &c = view.pods["c"];
+    for (const ActionKind kind : {ActionKind::kCommitGate, ActionKind::kCancelGate}) a.done[kind] = 20;
+    c.status->gate_superstep = 20;
+    view.superstep_seconds = 1;
+    view.since[wave.phase] = view.now - std::chrono::seconds(1);
+    EXPECT_FALSE(step().changed);
+    EXPECT_THAT(step().actions, testing::Not(testing::IsEmpty())) << "it goes on trying";
+    view.since[wave.phase] = view.now - std::chrono::hours(1);
+    const Answer next = step();
+    ASSERT_TRUE(next.changed);
+    EXPECT_EQ(next.wave.phase, Phase::kRollingBack);
+    EXPECT_THAT(next.wave.delay, testing::MatchesRegex("not every rank has given up the gate at superstep 20 after "
+                                                       "[0-9]+ s: rank 1 \\(c\\) is Running"));
+    wave = next.wave;
+    EXPECT_FALSE(step().changed) << "once";
+    view.job_ends = true;
+    view.cancelled = "the job is being suspended";
+    EXPECT_EQ(step().wave.phase, Phase::kFailed) << "what ends a job ends this";
+    view.job_ends = false;
+    view.cancelled.clear();
+  }
+}
+
+// An earlier leader's commit and cancel have done their work at c; this one must not wait for a commit there.
+TEST_F(Steps, AGateThatIsBeingDroppedNeedsNoSecondVerdict) {
+  wave.phase = Phase::kRollingBack;
+  wave.gate = {.state = GateState::kDropping, .superstep = 20, .attempt = 1};
+  view.pods["b"].exists = false;
+  for (const char* pod : {"a", "c"}) {
+    const Action commit = Action::commit_gate(pod, 20);
+    EXPECT_FALSE(note_answer(view.pods[pod], commit, fail(ErrorCode::kConflict, "the gate is being dropped")));
+  }
+  EXPECT_THAT(step().actions, testing::UnorderedElementsAre(Asked{ActionKind::kCancelGate, "a", 20, std::nullopt},
+                                                            Asked{ActionKind::kCancelGate, "c", 20, std::nullopt}));
+  for (const char* pod : {"a", "c"}) view.pods[pod].done[ActionKind::kCancelGate] = 20;
+  EXPECT_EQ(step().wave.phase, Phase::kRolledBack);
+}
+
 TEST(SidecarViewTest, WhatASidecarReportsMakesItNoLarger) {
   SidecarView sidecar;
   for (std::uint64_t superstep = 1; superstep <= 1000; ++superstep)

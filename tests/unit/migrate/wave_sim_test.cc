@@ -211,5 +211,56 @@ TEST(WaveSimPlain, GateThatIsPostponedForEverIsDroppedAndTheJobGoesOn) {
   }
 }
 
+// Each message arrives twice, the second time up to three seconds later.
+Scenario stalled_connections(int seed) {
+  constexpr Phase kBefore[] = {Phase::kPausing, Phase::kCheckpointing, Phase::kRestoring};
+  Scenario s;
+  s.seed = static_cast<std::uint64_t>(seed);
+  s.ranks = 2 + static_cast<std::uint32_t>(seed % 3);
+  s.late_copies = true;
+  if (seed % 4 != 0) s.cancelled_in = kBefore[seed % 3];
+  s.never_migratable = seed % 5 == 0;
+  s.limits.postponed = std::chrono::seconds(1);
+  return s;
+}
+
+TEST(WaveSimPlain, AVerbThatIsSecondsLateChangesNothing) {
+  for (int seed = 1; seed <= 120; ++seed) {
+    const Outcome o = World(stalled_connections(seed)).run();
+    ASSERT_EQ(o.violation, "") << "seed " << seed << '\n' << o.trace;
+    ASSERT_NE(o.wave.phase, Phase::kFailed) << "seed " << seed << '\n' << o.trace;
+  }
+}
+
+// Which the test above would find.
+TEST(WaveSimPlain, WithoutTokensAVerbThatIsLateHoldsTheJob) {
+  int held = 0;
+  for (int seed = 1; seed <= 120; ++seed) {
+    Scenario s = stalled_connections(seed);
+    s.old_sidecars = true;
+    held += !World(s).run().violation.empty();
+  }
+  EXPECT_GT(held, 0);
+}
+
+TEST(WaveSimPlain, ALeaderThatFindsAGateHalfDroppedDropsIt) {
+  int struck = 0;
+  for (int seed = 1; seed <= 60; ++seed) {
+    Scenario s;
+    s.seed = static_cast<std::uint64_t>(seed);
+    s.ranks = 4;
+    s.never_migratable = true;
+    s.limits.postponed = std::chrono::seconds(1);
+    s.victim = Victim::kOperator;
+    s.phase = Phase::kRollingBack;
+    s.delay_ms = seed % 20;
+    const Outcome o = World(s).run();
+    struck += o.struck;
+    ASSERT_EQ(o.violation, "") << "seed " << seed << '\n' << o.trace;
+    ASSERT_EQ(o.wave.phase, Phase::kRolledBack) << "seed " << seed << '\n' << o.trace;
+  }
+  EXPECT_GT(struck, 10);
+}
+
 }  // namespace
 }  // namespace bsp::migrate::sim

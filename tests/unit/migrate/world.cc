@@ -35,6 +35,7 @@ World::World(const Scenario& scenario)
           {.ranks = scenario.ranks, .supersteps = scenario.program_supersteps, .pace = kPace, .seed = scenario.seed}),
       s_(scenario) {
   never_migratable = s_.never_migratable;
+  messages_come_again = s_.late_copies;
   start_ns = static_cast<std::uint64_t>(time().time_since_epoch().count());
   epoch_ = {.epoch = 3, .pmix_namespace = "uid-e3", .sets = {"slow", "fast"}, .members = {}};
   for (std::uint32_t r = 0; r < s_.ranks; ++r) {
@@ -49,6 +50,7 @@ World::World(const Scenario& scenario)
     p.uid = "uid-" + name;
     p.rank = r;
     p.forgetful = s_.forgetful;
+    p.heeds_tokens = !s_.old_sidecars;
     p.process = Process::kRunning;
     p.prepared[3] = prepared;
     p.status = fresh_status(r, name);
@@ -108,7 +110,8 @@ Outcome World::run() {
       ended_at_ = tick_;
       superstep_at_end = superstep_;
     }
-    if (ended_at_ >= 0 && (wave_.phase == Phase::kFailed || tick_ > ended_at_ + 600)) break;
+    const int rest = s_.late_copies ? 4000 : 600;  // after the last of them
+    if (ended_at_ >= 0 && (wave_.phase == Phase::kFailed || tick_ > ended_at_ + rest)) break;
   }
   check_end(superstep_at_end);
   return {wave_,
@@ -168,6 +171,7 @@ void World::create_target(const Action& action) {
   p.rank = wave_.moves[*action.move].rank;
   p.target = true;
   p.forgetful = s_.forgetful;
+  p.heeds_tokens = !s_.old_sidecars;
   p.up_at = tick_ + random(50, 300);
   p.status = fresh_status(p.rank, action.pod);
 }
@@ -271,6 +275,9 @@ void World::send(const std::vector<Action>& actions) {
     if (!fresh && tick_ < it->second + 40) continue;
     it->second = tick_;
     messages_.push_back({.at = tick_ + random(1, 8), .operator_life = operator_life_, .action = a});
+    const bool is_verb = a.kind != ActionKind::kCreateTargetPod && a.kind != ActionKind::kDeletePod;
+    if (s_.late_copies && is_verb)  // nobody hears its answer any more
+      messages_.push_back({.at = tick_ + random(10, 3000), .operator_life = -1, .action = a});
   }
 }
 

@@ -54,7 +54,9 @@ struct Scenario {
   std::optional<Phase> cancelled_in = {};  // the wave is not wanted any more from this phase on
   bool operator_dies_with_it = false;      // the victim's end finds no operator for a moment
   bool checkpoint = false;                 // nobody moves (moves: 0), and each rank is dumped for a checkpoint set
-  bool forgetful = false;                  // sidecars forget their orders, as restarted ones do
+  bool late_copies = false;   // each message arrives again, up to seconds later: on a connection that stalled
+  bool old_sidecars = false;  // that know no tokens
+  bool forgetful = false;     // sidecars forget their orders, as restarted ones do
 };
 
 struct Outcome {

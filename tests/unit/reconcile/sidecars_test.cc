@@ -50,14 +50,21 @@ migrate::Action::Plan plan_of(std::uint64_t epoch, std::uint32_t ranks) {
 // Each reconcile makes the plan anew, and a plan has an entry for each rank that it is sent to.
 TEST(PlanRequest, IsEncodedOnceForAllPodsAndResends) {
   PlanRequest request;
-  const auto first = request.of(plan_of(3, 100)).frame;
-  EXPECT_EQ(request.of(plan_of(3, 100)).frame, first);
-  const auto other = request.of(plan_of(4, 100)).frame;
+  const auto of = [&](const migrate::Action::Plan& plan, const std::optional<wire::Token>& token = {}) {
+    migrate::Action action = migrate::Action::prepare_epoch("pod", plan);
+    action.token = token;
+    return request.of(action).frame;
+  };
+  const auto first = of(plan_of(3, 100));
+  EXPECT_EQ(of(plan_of(3, 100)), first);
+  const auto other = of(plan_of(4, 100));
   EXPECT_NE(other, first);
   EXPECT_THAT(*other, testing::HasSubstr(R"("verb":"prepareEpoch")"));
+  EXPECT_THAT(*of(plan_of(4, 100), wire::Token{7, 4, 2}),
+              testing::HasSubstr(R"("token":{"attempt":2,"epoch":4,"wave":7})"));
   auto elsewhere = std::make_shared<wire::EpochPlan>(*plan_of(4, 100));
   elsewhere->members[7].address = "10.0.0.9:7600";
-  EXPECT_THAT(*request.of(elsewhere).frame, testing::HasSubstr("10.0.0.9"));
+  EXPECT_THAT(*of(elsewhere), testing::HasSubstr("10.0.0.9"));
 }
 
 }  // namespace

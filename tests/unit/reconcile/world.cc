@@ -87,8 +87,9 @@ void World::container_ended(simulated::Pod& ended, int code) {
 }
 
 migrate::Action::Fields World::fields_of(const migrate::Action& action) {
-  if (!action.plan) return action.fields;
-  if (action.plan != plan_) plan_ = action.plan, plan_fields_ = action.encoded();
+  if (!action.plan) return action.encoded();
+  if (action.plan != plan_ || action.token != plan_token_)
+    plan_ = action.plan, plan_token_ = action.token, plan_fields_ = action.encoded();
   return plan_fields_;
 }
 

@@ -209,6 +209,7 @@ class World : public simulated::Cluster {
   std::map<std::string, crds::RankMigration> unwritten_;  // until the operator carries something out
   std::vector<Message> messages_;
   migrate::Action::Plan plan_;  // encoded last: it is large, and the same for every pod
+  std::optional<wire::Token> plan_token_;
   migrate::Action::Fields plan_fields_;
   std::uint64_t highest_epoch_ = 0;
   std::vector<std::string> removed_members_;  // pods of the epoch that remove_status() removed

@@ -5,6 +5,7 @@
 #include <format>
 #include <vector>
 
+#include "crds/reflect.h"
 #include "tests/unit/sidecar/real_sidecar.h"
 
 namespace bsp::sidecar {
@@ -32,6 +33,44 @@ TEST(Restart, WaitsForAStateThatCantBeReadAtPresent) {
 }
 
 // Each wave that is rolled back leaves the epoch it had prepared, and the one it prepared to go on as before.
+TEST(Restart, RemembersWhichVerbsWereFollowed) {
+  RealSidecar sidecar;
+  connect_program(sidecar);
+  const auto arm = [&](const wire::Token& token) {
+    json fields{{"superstep", 8}};
+    fields[wire::kToken] = reflect::write(token);
+    return sidecar.ask("armGate", fields);
+  };
+  ASSERT_TRUE(arm({3, 9, 2}));
+  EXPECT_EQ(sidecar.status().wave, 3u);
+  sidecar.restart();
+  connect_program(sidecar);
+  EXPECT_EQ(sidecar.status().wave, 3u);
+  const auto late = arm({3, 9, 1});
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, ErrorCode::kConflict);
+  EXPECT_THAT(late.error().message,
+              testing::EndsWith("it is of wave 3, epoch 9, attempt 1, and wave 3, epoch 9, attempt 2 has "
+                                "been followed since"));
+  ASSERT_TRUE(sidecar.ask("cancelGate", {{"superstep", 8}, {"token", reflect::write(wire::Token{3, 9, 2})}}));
+  sidecar.restart();
+  connect_program(sidecar);
+  EXPECT_FALSE(arm({3, 9, 2})) << "its gate is over";
+  EXPECT_TRUE(arm({3, 9, 3}));
+}
+
+TEST(Restart, RefusesATokenThatIsNone) {
+  RealSidecar sidecar;
+  connect_program(sidecar);
+  for (const json& token : {json("text"), json(7), json::object(), json{{"wave", -1}, {"epoch", 0}, {"attempt", 0}}}) {
+    const auto answer = sidecar.ask("armGate", {{"superstep", 8}, {"token", token}});
+    ASSERT_FALSE(answer) << token;
+    EXPECT_EQ(answer.error().code, ErrorCode::kInvalid) << token;
+    EXPECT_THAT(answer.error().message, testing::HasSubstr("request.token")) << token;
+  }
+  EXPECT_TRUE(sidecar.ask("armGate", {{"superstep", 8}, {"token", nullptr}})) << "null is none";
+}
+
 TEST(Restart, FindsNoEpochThatOnesPreparedLaterHaveReplaced) {
   RealSidecar sidecar;
   ASSERT_NO_FATAL_FAILURE(connect_program(sidecar));

@@ -5,6 +5,7 @@
 
 #include <format>
 
+#include "crds/reflect.h"
 #include "sidecar/control/messages.h"
 #include "sidecar/ring/ring_access.h"
 #include "tests/simulated_cluster/pod.h"
@@ -58,6 +59,7 @@ class Simulated : public testing::Test {
                   {"epoch", s.epoch},
                   {"prepared", s.prepared_epoch},
                   {"admitted", s.admitted_epoch},
+                  {"wave", s.wave},
                   {"completed", s.completed},
                   {"gate", s.gate_superstep},
                   {"committed", s.gate_committed},
@@ -161,6 +163,40 @@ TEST_F(Simulated, AnswersLikeTheSidecarOfARankAtItsGates) {
   complete(12);
   stop();
   EXPECT_EQ(ask("commitGate", {{"superstep", 12}}), "ok");
+}
+
+json of(const wire::Token& token, json fields) {
+  fields[wire::kToken] = reflect::write(token);
+  return fields;
+}
+
+TEST_F(Simulated, RefusesVerbsThatWereOvertakenLikeTheSidecar) {
+  start_program();
+  EXPECT_EQ(ask("prepareEpoch", of({0, 1, 0}, json(plan(1)))), "ok");
+  EXPECT_EQ(ask("openEpoch", of({0, 1, 0}, {{"epoch", 1}})), "ok");
+  run_in(1);
+  complete(5);
+  EXPECT_EQ(ask("armGate", of({1, 2, 1}, {{"superstep", 8}})), "ok");
+  EXPECT_EQ(ask("armGate", of({1, 2, 2}, {{"superstep", 20}})), "ok");
+  EXPECT_EQ(ask("armGate", of({1, 2, 1}, {{"superstep", 8}})), "Conflict") << "the rank would wait for ever";
+  EXPECT_EQ(ask("cancelGate", of({1, 2, 1}, {{"superstep", 20}})), "Conflict");
+  EXPECT_EQ(ask("armGate", of({1, 2, 2}, {{"superstep", 20}})), "ok") << "again";
+  EXPECT_EQ(ask("cancelGate", of({1, 3, 2}, {{"superstep", 20}})), "ok");
+  EXPECT_EQ(ask("commitGate", of({1, 3, 2}, {{"superstep", 20}})), "Conflict") << "its gate is over";
+  EXPECT_EQ(ask("armGate", of({1, 3, 2}, {{"superstep", 20}})), "Conflict");
+  for (const auto& [verb, fields] : std::vector<std::pair<const char*, json>>{
+           {"prepareEpoch", json(plan(2))},
+           {"openEpoch", {{"epoch", 1}}},
+           {"commitGate", {{"superstep", 30}}},
+           {"receive", {{"migration", "m"}, {"from_pod", "p"}}},
+           {"send", {{"migration", "m"}, {"to_pod", "t"}, {"to_address", "127.0.0.1:1"}}},
+           {"restore", {{"migration", "m"}}},
+           {"discard", {{"migration", "m"}}}})
+    EXPECT_EQ(ask(verb, of({1, 2, 9}, fields)), "Conflict") << verb;
+  EXPECT_EQ(ask("armGate", of({2, 4, 1}, {{"superstep", 30}})), "ok") << "of the next wave";
+  EXPECT_EQ(ask("cancelGate", of({2, 4, 1}, {{"superstep", 30}})), "ok");
+  EXPECT_EQ(ask("armGate", {{"superstep", 40}}), "ok") << "of an operator that knows no tokens";
+  EXPECT_EQ(ask("cancelGate", {{"superstep", 40}}), "ok");
 }
 
 TEST_F(Simulated, AnswersLikeTheSidecarOfATarget) {

@@ -49,9 +49,11 @@ void CallLimit::begin_waiting() {
   }
 }
 
-const net::EncodedRequest& PlanRequest::of(const migrate::Action::Plan& plan) {
-  if (!plan_ || (plan_ != plan && *plan_ != *plan)) encoded_ = net::encode_request(wire::kPrepareEpoch, *plan);
-  plan_ = plan;
+const net::EncodedRequest& PlanRequest::of(const migrate::Action& action) {
+  const bool same = plan_ && token_ == action.token && (plan_ == action.plan || *plan_ == *action.plan);
+  if (!same) encoded_ = net::encode_request(wire::kPrepareEpoch, *action.encoded());
+  plan_ = action.plan;
+  token_ = action.token;
   return encoded_;
 }
 
@@ -210,9 +212,9 @@ void Sidecars::send_now(const std::shared_ptr<Node>& node, const migrate::Action
   auto answered = [outcome](Result<net::Answer> answer) { *outcome = std::move(answer); };
   net::LinkPeer& command = node->opened(node->command);
   if (action.plan)
-    command.call(plan_request_.of(action.plan), kAnswerLimit, std::move(answered));
+    command.call(plan_request_.of(action), kAnswerLimit, std::move(answered));
   else
-    command.call(std::string(to_string(action.kind)), *action.fields, {}, kAnswerLimit, std::move(answered));
+    command.call(std::string(to_string(action.kind)), *action.encoded(), {}, kAnswerLimit, std::move(answered));
   const auto began = std::chrono::steady_clock::now();
   command.call(wire::kStatus, nlohmann::json::object(), {}, kAnswerLimit,
                [this, weak = std::weak_ptr(node), plans = plans_, action, outcome, began,

@@ -69,11 +69,12 @@ class SidecarThread {
 // The request that prepares an epoch. Its plan names every rank and goes to every rank, so it is encoded once.
 class PlanRequest {
  public:
-  // Encoded anew only if the plan has changed since the last call.
-  const net::EncodedRequest& of(const migrate::Action::Plan& plan);
+  // Encoded anew only if plan or token has changed since the last call.
+  const net::EncodedRequest& of(const migrate::Action& action);
 
  private:
   migrate::Action::Plan plan_;
+  std::optional<wire::Token> token_;
   net::EncodedRequest encoded_;
 };
 
