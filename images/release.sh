@@ -21,17 +21,11 @@ out=build/release-$version
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
 
-# one_layer NAME DIRECTORY [CONTAINERFILE LINE…]: the image localhost/NAME:VERSION of a directory, as an OCI archive too.
-one_layer() {
-  local name=$1 directory=$2 layout
+# pack NAME CONTEXT ARGUMENT…: podman build makes the image localhost/NAME:VERSION, and an OCI archive of it.
+pack() {
+  local name=$1 context=$2 layout=$out/layout
   shift 2
-  printf '%s\n' "FROM scratch" 'COPY . /' "LABEL org.opencontainers.image.version=\"$version\" org.opencontainers.image.licenses=\"Apache-2.0\"" "$@" |
-    podman build -q --network none --timestamp "$SOURCE_DATE_EPOCH" -f - -t "localhost/$name:$version" "$directory" >/dev/null || die "cannot build $name"
-  oci_archive "$name"
-}
-
-oci_archive() {
-  local name=$1 layout=$out/layout
+  podman build -q --network none --timestamp "$SOURCE_DATE_EPOCH" "$@" -t "localhost/$name:$version" "$context" >/dev/null || die "cannot build $name"
   rm -rf "$layout"
   podman push -q "localhost/$name:$version" "oci:$layout:localhost/$name:$version"
   archive "$out/images/$name.tar" "$layout" .
@@ -70,13 +64,12 @@ rm -rf "$out"
 mkdir -p "$out/images"
 
 say "Packing the images"
-one_layer bsp-runtime build/bundle/runtime
+printf '%s\n' "FROM scratch" 'COPY . /' "LABEL org.opencontainers.image.version=\"$version\" org.opencontainers.image.licenses=\"Apache-2.0\"" |
+  pack bsp-runtime build/bundle/runtime -f -
 operator_root operator-root
-one_layer bsp-operator build/operator-root 'USER 65532:65532' 'ENTRYPOINT ["/bin/bsp-operator"]' 'CMD ["controller"]'
+pack bsp-operator build/operator-root --build-arg VERSION="$version" -f images/operator.Containerfile
 rm -rf build/operator-root
-podman build -q --network none --timestamp "$SOURCE_DATE_EPOCH" --build-arg BASE="$(apps_base)" -f images/apps.Containerfile \
-  -t "localhost/bsp-apps:$version" build/bundle/apps >/dev/null || die "cannot build bsp-apps"
-oci_archive bsp-apps
+pack bsp-apps build/bundle/apps --build-arg BASE="$(apps_base)" -f images/apps.Containerfile
 
 say "Packing chart, local mode and plugin"
 chart=$out/chart/bsp-operator
