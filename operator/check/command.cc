@@ -107,7 +107,7 @@ class Check {
     const nlohmann::json& app = *crds::app_container(job.spec);
     report_.image = text_at(app, "image");
     report_.command = words_of(app);
-    report_.cpu = read_cpu();
+    report_.cpu = CpuFeatures::of_this_machine();
     BSP_CHECK_OK(one_.prepare(std::move(job), {{kFrom, kRanks, options_.cpu}, {kTo, kRanks, options_.cpu}}));
     note(std::format("Running two ranks of {}", report_.image));
     auto seen = find_out();

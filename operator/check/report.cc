@@ -79,9 +79,20 @@ std::string move_line(const Move& move) {
       mebibytes(move.bytes));
 }
 
-std::string cpu_line(const Cpu& cpu) {
-  std::string text = std::format("x86-64-v{}", cpu.level);
-  for (const std::string& feature : cpu.features) text += " " + feature;
+// Those that the level doesn't ask for.
+std::vector<std::string> beyond_level(CpuFeatures cpu) {
+  std::vector<std::string> names;
+  for (std::size_t bit = 0; bit < 64; ++bit) {
+    const CpuFeatures one(1ull << bit);
+    if (cpu.has_all(one) && cpu.without(one).level() == cpu.level()) names.push_back(one.text());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+std::string cpu_line(CpuFeatures cpu) {
+  std::string text(cpu.level());
+  for (const std::string& feature : beyond_level(cpu)) text += " " + feature;
   return text + "; a rank moves only to CPUs that have all that it selected code by at its start";
 }
 
@@ -150,7 +161,7 @@ json json_of(const Report& report) {
           {"collectives", calls},
           {"moves", moves},
           {"heldBackBy", holds},
-          {"cpu", {{"level", std::format("x86-64-v{}", report.cpu.level)}, {"features", report.cpu.features}}}};
+          {"cpu", {{"level", report.cpu.level()}, {"features", beyond_level(report.cpu)}}}};
 }
 
 }  // namespace bsp::checking

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/core/cpu_features.h"
 #include "crds/rankmigration.h"
-#include "operator/check/cpu.h"
 #include "operator/check/program.h"
 
 namespace bsp::checking {
@@ -35,7 +35,7 @@ struct Report {
   double superstep_seconds = 0;  // between two edges; 0: not known
   std::vector<Move> moves;
   std::vector<Hold> holds;
-  Cpu cpu;
+  CpuFeatures cpu;  // of this machine
   std::string failure;  // why no rank moved, or not both; "": both did
 };
 
