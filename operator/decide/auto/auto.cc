@@ -68,11 +68,9 @@ Move move_of_wave(const Case& c, const AutoSearch& search, double H, RankId i, P
 }
 
 void add_wave(const Case& c, const AutoSearch& search, double H, const std::vector<ProcessorId>& on, Plan& plan) {
-  const std::span<const double> I = c.metrics.last.instructions;
-  const std::vector<double> before = processor_seconds(c.columns, I, c.columns.on),
-                            after = processor_seconds(c.columns, I, on);
+  const std::vector<double> after = processor_seconds(c.columns, c.metrics.last.instructions, on);
   for (std::uint32_t i = 0; i < on.size(); ++i)
-    if (on[i] != c.columns.on[i]) plan.moves.push_back(move_of_wave(c, search, H, {i}, on[i], before, after));
+    if (on[i] != c.columns.on[i]) plan.moves.push_back(move_of_wave(c, search, H, {i}, on[i], search.seconds(), after));
   std::ranges::sort(plan.moves, {}, [](const Move& m) { return std::tuple(-m.gain_superstep, m.cost, m.rank); });
 }
 
@@ -141,7 +139,7 @@ double send_explorer(const Case& c, const Case& steady, const AutoSearch& search
 void add_stays(const Case& c, std::span<const PmEntry> list, const AutoSearch& search, const Choice& choice,
                const Terms& terms, Plan& plan) {
   const Candidate& best = choice.best;
-  const std::vector<double> seconds = processor_seconds(c.columns, c.metrics.last.instructions, c.columns.on);
+  const std::span<const double> seconds = search.seconds();
   const double longest = choice.pays ? search.superstep_of(best.waves.after.front()) : search.now();
   for (const PmEntry& e : list) {
     const std::uint32_t i = e.rank.value;

@@ -17,9 +17,9 @@
 namespace bsp::decide {
 
 AutoSearch::AutoSearch(const Case& c, double H)
-    : c_(c), H_(H), I_(c.metrics.last.instructions), comm_of_(c), here_(comm_here(c, comm_of_)), alike_(c.columns) {
+    : c_(c), H_(H), I_(c.metrics.last.instructions), comm_of_(c), here_(comm_here(c, comm_of_)), alike_(c.columns), seconds_(processor_seconds(c.columns, I_, c.columns.on)) {
   if (Heard::is_for(c.columns.on.size(), c.columns.sets)) heard_.emplace(c);
-  now_ = superstep(c.columns.on);
+  now_ = {std::ranges::max(seconds_), comm_under(c.columns.on)};
   best_ = without_moves();
 }
 
@@ -36,8 +36,7 @@ void AutoSearch::leave_out(double slack) {
   std::vector<std::uint32_t> moved;
   for (std::uint32_t i = 0; i < mapping.size(); ++i)
     if (mapping[i] != c_.columns.on[i]) moved.push_back(i);
-  const std::vector<double> seconds = processor_seconds(c_.columns, I_, c_.columns.on);
-  std::ranges::sort(moved, {}, [&](std::uint32_t i) { return std::tuple(seconds[c_.columns.on[i].value], i); });
+  std::ranges::sort(moved, {}, [&](std::uint32_t i) { return std::tuple(seconds_[c_.columns.on[i].value], i); });
   std::size_t left_out = 0;
   for (bool again = true; again;) {
     again = false;
@@ -165,11 +164,10 @@ double AutoSearch::error_of_ratio(ProcessorId before, ProcessorId after) const {
 }
 
 double AutoSearch::error_of_longest(std::span<const ProcessorId> on) const {
-  const auto longest = [&](std::span<const ProcessorId> mapping) {
-    const std::vector<double> seconds = processor_seconds(c_.columns, I_, mapping);
+  const auto longest = [](std::span<const double> seconds) {
     return ProcessorId{static_cast<std::uint32_t>(std::ranges::max_element(seconds) - seconds.begin())};
   };
-  return error_of_ratio(longest(c_.columns.on), longest(on));
+  return error_of_ratio(longest(seconds_), longest(processor_seconds(c_.columns, I_, on)));
 }
 
 double AutoSearch::error_of_any_move(std::span<const ProcessorId> on) const {

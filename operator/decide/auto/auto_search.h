@@ -57,6 +57,8 @@ class AutoSearch {
   [[nodiscard]] const Candidate& best() const { return best_; }
   [[nodiscard]] Candidate without_moves() const { return {.F = H_ * now(), .superstep = now()}; }
 
+  // By processor: Time where all ranks are, s.
+  [[nodiscard]] std::span<const double> seconds() const { return seconds_; }
   // A superstep where all ranks are, s; and under a mapping.
   [[nodiscard]] double now() const { return now_.first + now_.second; }
   [[nodiscard]] double superstep_of(std::span<const ProcessorId> on) const;
@@ -109,6 +111,7 @@ class AutoSearch {
   std::vector<double> here_;  // Comm(i, own Set) by rank
   Alike alike_;
   std::optional<Heard> heard_{};     // of few ranks
+  std::vector<double> seconds_;      // Time where all ranks are, by processor
   std::pair<double, double> now_{};  // max Time, max Comm
   Candidate best_;
   double budget_ = std::numeric_limits<double>::infinity();
