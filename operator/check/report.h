@@ -35,7 +35,7 @@ struct Report {
   double superstep_seconds = 0;  // between two edges; 0: not known
   std::vector<Move> moves;
   std::vector<Hold> holds;
-  CpuFeatures cpu;  // of this machine
+  CpuFeatures cpu;      // of this machine
   std::string failure;  // why no rank moved, or not both; "": both did
 };
 

@@ -17,7 +17,13 @@
 namespace bsp::decide {
 
 AutoSearch::AutoSearch(const Case& c, double H)
-    : c_(c), H_(H), I_(c.metrics.last.instructions), comm_of_(c), here_(comm_here(c, comm_of_)), alike_(c.columns), seconds_(processor_seconds(c.columns, I_, c.columns.on)) {
+    : c_(c),
+      H_(H),
+      I_(c.metrics.last.instructions),
+      comm_of_(c),
+      here_(comm_here(c, comm_of_)),
+      alike_(c.columns),
+      seconds_(processor_seconds(c.columns, I_, c.columns.on)) {
   if (Heard::is_for(c.columns.on.size(), c.columns.sets)) heard_.emplace(c);
   now_ = {std::ranges::max(seconds_), comm_under(c.columns.on)};
   best_ = without_moves();
