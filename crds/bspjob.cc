@@ -40,6 +40,19 @@ bool is_label_name(std::string_view text) {
          std::ranges::all_of(text, [&](char c) { return alphanumeric(c) || c == '-' || c == '_' || c == '.'; });
 }
 
+// Those that further app containers have.
+Result<void> check_seat_names(const json& pod_template) {
+  for (const char* list : {"containers", "initContainers"}) {
+    const json& containers = part_at(part_at(pod_template, "spec"), list);
+    for (std::size_t i = 0; i < containers.size(); ++i)
+      if (const std::string name = text_at(containers[i], "name"); local_of(name).value_or(0) != 0)
+        return invalid(
+            std::format("spec.template.spec.{}[{}].name", list, i),
+            std::format("{} is reserved for a rank, as spec.ranksPerPod isn't 1; choose another name", name));
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string named_after(const ObjectMeta& job, std::string_view rest) {
@@ -47,6 +60,18 @@ std::string named_after(const ObjectMeta& job, std::string_view rest) {
   if (job.name.size() + rest.size() <= kLongest) return std::format("{}{}", job.name, rest);
   const std::string end = std::format("-{}{}", job.uid.substr(0, 8), rest);
   return job.name.substr(0, kLongest - std::min(kLongest, end.size())) + end;
+}
+
+json pack(const RanksPerPod& ranks) { return ranks.most == RanksPerPod::kAuto ? json("Auto") : json(ranks.most); }
+
+Result<void> unpack(const std::string& text, RanksPerPod& ranks) {
+  if (text != "Auto") return fail(ErrorCode::kInvalid, "must be a number, or Auto");
+  ranks.most = RanksPerPod::kAuto;
+  return {};
+}
+
+std::uint32_t most_seats(const BspJobSpec& spec) {
+  return spec.ranks_per_pod.most == RanksPerPod::kAuto ? wire::kMostSeats : spec.ranks_per_pod.most;
 }
 
 const json* app_container(const BspJobSpec& spec) {
@@ -80,7 +105,14 @@ Result<BspJob> bsp_job_from_json(const json& j) {
 
 Result<void> validate(const BspJobSpec& spec) {
   if (spec.ranks < 1) return invalid("spec.ranks", "must be at least 1");
+  if (most_seats(spec) < 1 || most_seats(spec) > wire::kMostSeats)
+    return invalid("spec.ranksPerPod", std::format("must be a number from 1 to {}, or Auto", wire::kMostSeats));
   BSP_CHECK_OK(validate_pod_template(spec.pod_template, "spec.template"));
+  if (most_seats(spec) > 1) BSP_CHECK_OK(check_seat_names(spec.pod_template));
+  if (most_seats(spec) > 1 && spec.scheduling.gang != Gang::kReserve)
+    return invalid(
+        "spec.scheduling.gang",
+        "must be Reserve if spec.ranksPerPod isn't 1: a PodGroup is made before the number of pods is known");
   if (!is_label_name(spec.sets.label))
     return invalid("spec.sets.label",
                    "must be a node label key, for example migbsp.io/set or cloud.google.com/gke-nodepool");

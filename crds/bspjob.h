@@ -100,8 +100,22 @@ struct RunPolicy {
   std::uint32_t migration_history_limit = 100;
 };
 
+// How many ranks share a pod at most, each in a container of its own.
+struct RanksPerPod {
+  static constexpr std::uint32_t kAuto = UINT32_MAX;  // as many as its node has slots for; "Auto"
+  std::uint32_t most = 1;
+
+  using Plain = std::uint32_t;
+  using Packed = std::string;
+  static bool is_plain(const nlohmann::json& stored) { return stored.is_number(); }
+  operator Plain&() { return most; }  // NOLINT(google-explicit-constructor)
+};
+nlohmann::json pack(const RanksPerPod& ranks);
+Result<void> unpack(const std::string& text, RanksPerPod& ranks);
+
 struct BspJobSpec {
   std::uint32_t ranks = 0;  // >= 1
+  RanksPerPod ranks_per_pod;
   // A pod template as Kubernetes knows it ({metadata, spec}); spec.containers has one called "app".
   nlohmann::json pod_template;
   SetsSpec sets;
@@ -325,6 +339,8 @@ struct BspJob {
 // The job's name and `rest`, within the 63 characters of a label's value. Of a longer one the end of the job's name gives
 // way to its uid, since the names of other jobs may begin alike.
 std::string named_after(const ObjectMeta& job, std::string_view rest);
+// spec.ranksPerPod as a number, of Auto the most that a pod can have.
+std::uint32_t most_seats(const BspJobSpec& spec);
 // The app container of the template; null if it has none.
 const nlohmann::json* app_container(const BspJobSpec& spec);
 

@@ -88,6 +88,7 @@ constexpr void fields_of(Of<RunPolicy>, auto&& v) {
 
 constexpr void fields_of(Of<BspJobSpec>, auto&& v) {
   v("ranks", &BspJobSpec::ranks, Field{.required = true, .most = kMostPacked});
+  v("ranksPerPod", &BspJobSpec::ranks_per_pod);
   v("template", &BspJobSpec::pod_template, kRequired);
   v("sets", &BspJobSpec::sets);
   v("initialMapping", &BspJobSpec::initial_mapping);

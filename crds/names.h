@@ -49,6 +49,8 @@ inline constexpr std::string_view kLabelStore = "migbsp.io/store";     // direct
 inline constexpr std::string_view kAnnotationFaultPoints =
     "migbsp.io/fault-points";  // on a BSPJob: its pods have them (tests)
 inline constexpr std::string_view kAnnotationMigration = "migbsp.io/migration";  // RankMigration a target waits for
+// On a pod with several seats: the ranks that it was made for, by seat, "4,5,6". (The label has the first.)
+inline constexpr std::string_view kAnnotationRanks = "migbsp.io/ranks";
 // On a rank's pod, by a person or a tool: the Set that the rank is to move to, or * for any other node.
 inline constexpr std::string_view kAnnotationMoveTo = "migbsp.io/move-to";
 inline constexpr std::string_view kAnnotationPodHash =
@@ -78,6 +80,8 @@ inline constexpr std::string_view kTlsDir = "/run/bsp-tls";        // ca.pem, ce
 
 // Open MPI's files in /dev/shm begin with it: they last as long as an epoch, and belong to one pod.
 inline constexpr std::string_view kSharedSegment = "sm_segment.";
+// Of a pod with several seats: each has its part of these in its own directory, which is kRunDir in its app container.
+inline constexpr std::string_view kSeatDirectory = "seat-";  // seat-0, seat-1, … (crds/seat.h)
 
 // At the end of the app container's termination message.
 inline constexpr std::string_view kFinalizedNote = "the program had returned from MPI_Finalize";

@@ -1,6 +1,7 @@
 #include "crds/places.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <format>
@@ -14,15 +15,47 @@ namespace {
 
 std::string infix_of(std::size_t rank) { return std::format("-r{}-", rank); }
 
-// <job>-r17-g0 as <job>-r*-g0. No pod's name has a star.
-std::string starred(const std::string& pod, std::size_t rank) {
-  const std::string infix = infix_of(rank);
+// <job>-r16-g0 as <job>-r*-g0, of rank 17 in seat 1. No pod's name has a star.
+std::string starred(const std::string& pod, std::size_t rank, std::uint32_t local) {
+  if (rank < local) return pod;
+  const std::string infix = infix_of(rank - local);
   const std::size_t at = pod.rfind(infix);
   return at == std::string::npos ? pod : pod.substr(0, at) + "-r*-" + pod.substr(at + infix.size());
 }
-std::string unstarred(const std::string& pod, std::size_t rank) {
+std::string unstarred(const std::string& pod, std::size_t rank, std::uint32_t local) {
   const std::size_t at = pod.rfind("-r*-");
-  return at == std::string::npos ? pod : pod.substr(0, at) + infix_of(rank) + pod.substr(at + 4);
+  return at == std::string::npos || rank < local ? pod
+                                                 : pod.substr(0, at) + infix_of(rank - local) + pod.substr(at + 4);
+}
+
+// `seat_at(i)`: of rank i.
+RankGroups seats_of(std::size_t ranks, const auto& seat_at) {
+  return group_ranks(ranks, [&](std::size_t i) -> std::string {
+    const Seat seat = seat_at(i);
+    if (seat.local == 0) return "";
+    const bool next = i > 0 && seat_at(i - 1) == Seat{seat.pod, seat.local - 1};
+    return next ? kNextSeat : std::to_string(seat.local);
+  });
+}
+
+// By rank.
+Result<std::vector<std::uint32_t>> seats_in(const RankGroups& groups, std::size_t ranks) {
+  std::vector<std::uint32_t> seats(ranks);
+  std::vector<std::size_t> next;
+  BSP_CHECK_OK(ungroup_ranks(groups, ranks, [&](std::size_t i, const std::string& value) -> Result<void> {
+    if (value == kNextSeat) return next.push_back(i), Result<void>{};
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), seats[i]);
+    if (error == std::errc{} && end == value.data() + value.size() && seats[i] < wire::kMostSeats) return {};
+    return fail(ErrorCode::kInvalid,
+                std::format("{}: must be the number of a seat, below {}", value, wire::kMostSeats));
+  }));
+  std::ranges::sort(next);
+  for (const std::size_t i : next) {
+    if (i == 0 || seats[i - 1] + 1 >= wire::kMostSeats)
+      return fail(ErrorCode::kInvalid, std::format("{}: rank {} follows no seat", kNextSeat, i));
+    seats[i] = seats[i - 1] + 1;
+  }
+  return seats;
 }
 
 // No node, pod or Set has a slash in its name.
@@ -93,7 +126,8 @@ PackedPlaces pack(const RankPlaces& places) {
   PackedPlaces packed;
   packed.count = static_cast<std::uint32_t>(places.size());
   packed.place = group([](std::size_t, Place p) { return joined(p.set, p.node); });
-  packed.pod = group([](std::size_t i, Place p) { return starred(p.pod, i); });
+  packed.pod = group([](std::size_t i, Place p) { return starred(p.pod, i, p.local); });
+  packed.seat = seats_of(places.size(), [&](std::size_t i) { return places[i].seat(); });
   packed.generation = group(
       [](std::size_t, Place p) { return p.generation == generation_after(p.pod) ? "" : std::to_string(p.generation); });
   packed.time_seconds = group([](std::size_t, Place p) { return number_text(p.time_seconds); });
@@ -120,8 +154,11 @@ Result<void> unpack(const PackedPlaces& packed, RankPlaces& places) {
     std::tie(p.set, p.node) = parted(value);
     return {};
   }));
+  auto seats = seats_in(packed.seat, places.size());
+  if (!seats) return in_field("seat", std::unexpected(seats.error()));
+  for (std::uint32_t i = 0; i < packed.count; ++i) places[i].local = (*seats)[i];
   BSP_CHECK_OK(read("pod", packed.pod, [](RankPlace& p, const std::string& value) -> Good {
-    p.pod = unstarred(value, p.rank.value);
+    p.pod = unstarred(value, p.rank.value, p.local);
     return {};
   }));
   for (RankPlace& p : places) p.generation = generation_after(p.pod);
@@ -156,8 +193,9 @@ PackedEpoch pack(const CommittedEpoch& epoch) {
   packed.members.count = static_cast<std::uint32_t>(members.size());
   packed.members.pod = group_ranks(members.size(), [&](std::size_t i) {
     const wire::Member& member = members[i];
-    return joined(member.set < epoch.sets.size() ? epoch.sets[member.set] : "", starred(member.pod, i));
+    return joined(member.set < epoch.sets.size() ? epoch.sets[member.set] : "", starred(member.pod, i, member.seat));
   });
+  packed.members.seat = seats_of(members.size(), [&](std::size_t i) { return seat_of(members[i]); });
   std::vector<std::string> uids, addresses;
   for (const wire::Member& member : members) {
     uids.push_back(member.pod_uid);
@@ -178,9 +216,12 @@ Result<void> unpack(const PackedEpoch& packed, CommittedEpoch& epoch) {
   if (!uids) return fail(ErrorCode::kInvalid, "members.pod_uid: " + uids.error().message);
   auto addresses = unpack_addresses(packed.members.address, ranks);
   if (!addresses) return fail(ErrorCode::kInvalid, "members.address: " + addresses.error().message);
+  auto seats = seats_in(packed.members.seat, ranks);
+  if (!seats) return in_field("members.seat", std::unexpected(seats.error()));
   epoch.members.assign(ranks, {});
   for (std::uint32_t i = 0; i < ranks; ++i) {
     epoch.members[i].rank = i;
+    epoch.members[i].seat = (*seats)[i];
     epoch.members[i].pod_uid = std::move((*uids)[i]);
     epoch.members[i].address = std::move((*addresses)[i]);
   }
@@ -191,7 +232,7 @@ Result<void> unpack(const PackedEpoch& packed, CommittedEpoch& epoch) {
         const auto at = std::ranges::find(epoch.sets, set);
         if (at == epoch.sets.end()) return fail(ErrorCode::kInvalid, std::format("{}: {} is none of sets", value, set));
         epoch.members[i].set = static_cast<std::uint32_t>(at - epoch.sets.begin());
-        epoch.members[i].pod = unstarred(pod, i);
+        epoch.members[i].pod = unstarred(pod, i, epoch.members[i].seat);
         return {};
       }));
 }

@@ -9,6 +9,7 @@
 #include "base/core/fields.h"
 #include "base/core/ids.h"
 #include "crds/rank_groups.h"
+#include "crds/seat.h"
 #include "crds/wire.h"
 
 namespace bsp::crds {
@@ -24,6 +25,9 @@ struct RankPlace {
   double compute_seconds = 0;    // of that, computation
   std::uint64_t memory_bytes = 0;
   std::string blocked_reason;  // "not migratable now: …"; empty: migratable
+  std::uint32_t local = 0;     // of its seat in the pod
+
+  [[nodiscard]] Seat seat() const { return {pod, local}; }
 };
 constexpr void fields_of(Of<RankPlace>, auto&& v) {
   v("rank", &RankPlace::rank);
@@ -35,7 +39,11 @@ constexpr void fields_of(Of<RankPlace>, auto&& v) {
   v("computeSeconds", &RankPlace::compute_seconds);
   v("memoryBytes", &RankPlace::memory_bytes);
   v("blockedReason", &RankPlace::blocked_reason);
+  v("seat", &RankPlace::local, kRare);
 }
+
+// The seat after that of the rank before, in the same pod.
+inline constexpr const char* kNextSeat = "next";
 
 // The generation of the pod's successor, by the pod's name.
 std::uint32_t generation_after(const std::string& pod);
@@ -47,7 +55,8 @@ inline constexpr std::uint64_t kMostPacked = 150'000;
 struct PackedPlaces {
   std::uint32_t count = 0;
   RankGroups place;            // "<set>/<node>"
-  RankGroups pod;              // "<job>-r*-g0": the rank's number stands for the star
+  RankGroups pod;              // "<job>-r*-g0": the rank's number, less that of its seat, stands for the star
+  RankGroups seat;             // kNextSeat, or the number, if it isn't 0
   RankGroups generation;       // where it isn't one more than the pod's
   RankGroups time_seconds;     // four significant digits
   RankGroups compute_seconds;  // the same, of the slowest ranks
@@ -58,6 +67,7 @@ constexpr void fields_of(Of<PackedPlaces>, auto&& v) {
   v("count", &PackedPlaces::count, Field{.required = true, .most = kMostPacked});
   v("place", &PackedPlaces::place);
   v("pod", &PackedPlaces::pod);
+  v("seat", &PackedPlaces::seat, kRare);
   v("generation", &PackedPlaces::generation);
   v("timeSeconds", &PackedPlaces::time_seconds);
   v("computeSeconds", &PackedPlaces::compute_seconds);
@@ -81,12 +91,14 @@ Result<void> unpack(const PackedPlaces& packed, RankPlaces& places);
 struct PackedMembers {
   std::uint32_t count = 0;
   RankGroups pod;       // "<set>/<job>-r*-g0"
+  RankGroups seat;      // as in PackedPlaces
   std::string pod_uid;  // of each rank (rank_groups.h)
   std::string address;  // the same
 };
 constexpr void fields_of(Of<PackedMembers>, auto&& v) {
   v("count", &PackedMembers::count, Field{.required = true, .most = kMostPacked});
   v("pod", &PackedMembers::pod);
+  v("seat", &PackedMembers::seat, kRare);
   v("pod_uid", &PackedMembers::pod_uid);
   v("address", &PackedMembers::address);
 }

@@ -60,7 +60,7 @@ Result<void> validate_pod_template(const json& pod_template, const std::string& 
     return invalid(at, "must be a list with one container named app (the one that runs the MPI program)");
   BSP_CHECK_OK(check_shape(pod_template, kPodTemplate, path));
   BSP_CHECK_OK(check_reserved_names(spec, "initContainers", kReservedContainers, path + ".spec"));
-  BSP_CHECK_OK(check_reserved_names(spec, "volumes", {"bsp-runtime", "bsp-run", "bsp-tls"}, path + ".spec"));
+  BSP_CHECK_OK(check_reserved_names(spec, "volumes", {"bsp-runtime", "bsp-run", "bsp-shm", "bsp-tls"}, path + ".spec"));
   if (!text_at(spec, "nodeName").empty())
     return invalid(path + ".spec.nodeName",
                    "leave it out: it would bypass the scheduler and bind every rank to one node; select nodes with "

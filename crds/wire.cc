@@ -1,14 +1,17 @@
-// JSON of wire.h. Reading is strict about what it needs and blind to what it doesn't know.
+// JSON and limits of wire.h, and names of seats. Reading is strict about what it needs and blind to what it doesn't know.
 #include "crds/wire.h"
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <concepts>
 #include <format>
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "crds/names.h"
 #include "crds/reflect.h"
+#include "crds/seat.h"
 
 namespace bsp::wire {
 namespace {
@@ -110,4 +113,51 @@ void keep_within(RankReport& report, std::size_t bytes) {
   report.supersteps.resize(kept);
 }
 
+// --- What a message may cost its reader ------------------------------------------------------------
+MessageLimits answer_limits(std::string_view verb) {
+  // A watch is always open, so this times the number of pods is what hostile sidecars can make their operator hold: no
+  // more than the TLS connections themselves take.
+  if (verb == kWatch || verb == kStatus) return {.json = {.bytes = 64 << 10, .values = 256, .depth = 8}};
+  // All records of a ring, from a sidecar that knows nothing of pages.
+  if (verb == kReport) return {.json = {.bytes = 1 << 20, .values = 64 << 10, .depth = 8}};
+  if (verb == kSetReport) return {.json = {.bytes = 2 * kReportPage, .values = 400'000, .depth = 8}};
+  if (verb == kModex) return {.body = 1 << 20};
+  return {};
+}
+
+MessageLimits request_limits(bool of_the_operator) {
+  // Plans and lists of members, some 200 bytes and 6 values for each rank.
+  if (of_the_operator) return {.json = {.bytes = 16 << 20, .values = 1'000'000, .depth = 16}};
+  // A part of an all-gather or the whole; the key of a group names its members.
+  return {.json = {.bytes = 256 << 10, .values = 256, .depth = 8}, .body = 64u << 20};
+}
+
 }  // namespace bsp::wire
+
+namespace bsp {
+
+Seat seat_of(const wire::Member& member) { return {member.pod, member.seat}; }
+
+std::string name_of(const Seat& seat) {
+  return seat.local == 0 ? seat.pod : std::format("{}/{}", seat.pod, container_of(seat.local));
+}
+
+std::string container_of(std::uint32_t local) {
+  return local == 0 ? std::string(names::kAppContainer) : std::format("{}-{}", names::kAppContainer, local);
+}
+
+std::string directory_of_seat(std::uint32_t local) { return std::format("{}{}", names::kSeatDirectory, local); }
+
+std::optional<std::uint32_t> local_of(std::string_view container) {
+  if (container == names::kAppContainer) return 0;
+  constexpr std::size_t kDash = names::kAppContainer.size();
+  if (!container.starts_with(names::kAppContainer) || container.size() < kDash + 2 || container[kDash] != '-')
+    return std::nullopt;
+  const std::string_view digits = container.substr(kDash + 1);
+  std::uint32_t local = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), local);
+  const bool whole = error == std::errc{} && end == digits.data() + digits.size();
+  return whole && digits.front() != '0' && local < wire::kMostSeats ? std::optional(local) : std::nullopt;
+}
+
+}  // namespace bsp

@@ -53,10 +53,10 @@ Result<std::unique_ptr<kube::ApiClient>> client_with(const kube::Config& config,
 
 std::string authority_name(const Options& options) { return options.lease.name + "-authority"; }
 
-std::string tail_of(kube::ApiClient& client, const std::string& name_space, const std::string& pod) {
-  const auto log = client.pod_log(name_space, pod, {.container = std::string(names::kAppContainer)});
+std::string tail_of(kube::ApiClient& client, const std::string& name_space, const Seat& seat) {
+  const auto log = client.pod_log(name_space, seat.pod, {.container = container_of(seat.local)});
   if (log) return *log;
-  log_debug("failed to read a pod's log", {{"pod", pod}, {"error", log.error().message}});
+  log_debug("failed to read a pod's log", {{"pod", name_of(seat)}, {"error", log.error().message}});
   return "";
 }
 
@@ -202,7 +202,7 @@ Result<std::unique_ptr<Controller::Term>> Controller::begin_term() {
           .progress = kProgress,
           .calls = kCalls,
           .log_tail = [logs = term->logs.get()](const std::string& name_space,
-                                                const std::string& pod) { return tail_of(*logs, name_space, pod); },
+                                                const Seat& seat) { return tail_of(*logs, name_space, seat); },
           .record = recorder(options_.record_directory),
           .limits = {.prepare = std::chrono::seconds(options_.target_timeout_seconds)},
           .job_limits = {.start = std::chrono::seconds(options_.start_timeout_seconds), .restart = 10s},

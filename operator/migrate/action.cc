@@ -35,6 +35,8 @@ std::string_view to_string(ActionKind kind) {
       return wire::kLoad;
     case ActionKind::kKeepSets:
       return wire::kKeepSets;
+    case ActionKind::kKill:
+      return wire::kKill;
   }
   return "?";
 }
@@ -66,50 +68,50 @@ Action::Fields Action::encoded() const {
   return std::make_shared<const nlohmann::json>(with_token(plan ? nlohmann::json(*plan) : *fields, token));
 }
 
-Action Action::prepare_epoch(std::string pod, Plan plan) {
+Action Action::prepare_epoch(Seat seat, Plan plan) {
   const std::uint64_t epoch = plan->epoch;
-  return {.kind = ActionKind::kPrepareEpoch, .pod = std::move(pod), .number = epoch, .plan = std::move(plan)};
+  return {.kind = ActionKind::kPrepareEpoch, .seat = std::move(seat), .number = epoch, .plan = std::move(plan)};
 }
 
-Action Action::open_epoch(std::string pod, std::uint64_t epoch) {
+Action Action::open_epoch(Seat seat, std::uint64_t epoch) {
   return {.kind = ActionKind::kOpenEpoch,
-          .pod = std::move(pod),
+          .seat = std::move(seat),
           .number = epoch,
           .fields = wire::encode(wire::EpochRequest{epoch})};
 }
 
-Action Action::arm_gate(std::string pod, std::uint64_t superstep) {
+Action Action::arm_gate(Seat seat, std::uint64_t superstep) {
   return {.kind = ActionKind::kArmGate,
-          .pod = std::move(pod),
+          .seat = std::move(seat),
           .number = superstep,
           .fields = wire::encode(wire::GateRequest{superstep})};
 }
 
-Action Action::commit_gate(std::string pod, std::uint64_t superstep) {
+Action Action::commit_gate(Seat seat, std::uint64_t superstep) {
   return {.kind = ActionKind::kCommitGate,
-          .pod = std::move(pod),
+          .seat = std::move(seat),
           .number = superstep,
           .fields = wire::encode(wire::CommitRequest{.superstep = superstep})};
 }
 
 Action Action::commit_gate_and_send(std::uint64_t superstep, const Wave& wave, std::size_t move) {
   return {.kind = ActionKind::kCommitGate,
-          .pod = wave.moves[move].source_pod,
+          .seat = wave.moves[move].source(),
           .number = superstep,
           .move = move,
           .fields = wire::encode(wire::CommitRequest{.superstep = superstep, .send = send_of(wave.moves[move])})};
 }
 
-Action Action::commit_gate_and_save(std::string pod, std::uint64_t superstep, const Wave& wave) {
+Action Action::commit_gate_and_save(Seat seat, std::uint64_t superstep, const Wave& wave) {
   return {.kind = ActionKind::kCommitGate,
-          .pod = std::move(pod),
+          .seat = std::move(seat),
           .number = superstep,
           .fields = wire::encode(wire::CommitRequest{.superstep = superstep, .save = save_of(wave)})};
 }
 
-Action Action::cancel_gate(std::string pod, std::uint64_t superstep) {
+Action Action::cancel_gate(Seat seat, std::uint64_t superstep) {
   return {.kind = ActionKind::kCancelGate,
-          .pod = std::move(pod),
+          .seat = std::move(seat),
           .number = superstep,
           .fields = wire::encode(wire::GateRequest{superstep})};
 }
@@ -117,45 +119,52 @@ Action Action::cancel_gate(std::string pod, std::uint64_t superstep) {
 Action Action::receive(const Wave& wave, std::size_t move) {
   const Move& m = wave.moves[move];
   return {.kind = ActionKind::kReceive,
-          .pod = m.target_pod,
+          .seat = m.target(),
           .move = move,
           .fields = wire::encode(wire::ReceiveRequest{m.migration, m.source_pod, true})};
 }
 
 Action Action::send(const Wave& wave, std::size_t move) {
   return {.kind = ActionKind::kSend,
-          .pod = wave.moves[move].source_pod,
+          .seat = wave.moves[move].source(),
           .move = move,
           .fields = wire::encode(send_of(wave.moves[move]))};
 }
 
 Action Action::restore(const Wave& wave, std::size_t move) {
   return {.kind = ActionKind::kRestore,
-          .pod = wave.moves[move].target_pod,
+          .seat = wave.moves[move].target(),
           .move = move,
           .fields = wire::encode(wire::MigrationRequest{wave.moves[move].migration})};
 }
 
-Action Action::discard(std::string pod, const Wave& wave, std::size_t move) {
+Action Action::kill(Seat seat, std::size_t move) {
+  return {.kind = ActionKind::kKill,
+          .seat = std::move(seat),
+          .move = move,
+          .fields = std::make_shared<const nlohmann::json>(nlohmann::json::object())};
+}
+
+Action Action::discard(Seat seat, const Wave& wave, std::size_t move) {
   return {.kind = ActionKind::kDiscard,
-          .pod = std::move(pod),
+          .seat = std::move(seat),
           .move = move,
           .fields = wire::encode(wire::MigrationRequest{wave.moves[move].migration})};
 }
 
-Action Action::save(std::string pod, const Wave& wave) {
+Action Action::save(Seat seat, const Wave& wave) {
   return {.kind = ActionKind::kSave,
-          .pod = std::move(pod),
+          .seat = std::move(seat),
           .number = wave.checkpoint->set,
           .fields = wire::encode(save_of(wave))};
 }
 
-Action Action::load(std::string pod, const wire::LoadRequest& image) {
-  return {.kind = ActionKind::kLoad, .pod = std::move(pod), .number = image.image.set, .fields = wire::encode(image)};
+Action Action::load(Seat seat, const wire::LoadRequest& image) {
+  return {.kind = ActionKind::kLoad, .seat = std::move(seat), .number = image.image.set, .fields = wire::encode(image)};
 }
 
-Action Action::keep_sets(std::string pod, const wire::KeepSetsRequest& sets) {
-  return {.kind = ActionKind::kKeepSets, .pod = std::move(pod), .number = sets.below, .fields = wire::encode(sets)};
+Action Action::keep_sets(Seat seat, const wire::KeepSetsRequest& sets) {
+  return {.kind = ActionKind::kKeepSets, .seat = std::move(seat), .number = sets.below, .fields = wire::encode(sets)};
 }
 
 std::optional<std::uint64_t> Action::needs_key() const {

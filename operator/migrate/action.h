@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "crds/requests.h"
+#include "crds/seat.h"
 #include "crds/wire.h"
 #include "operator/migrate/wave.h"
 
@@ -30,6 +31,7 @@ enum class ActionKind {
   kSave,      // for the checkpoint set of the wave
   kLoad,      // and restore what is loaded; of a job that starts from a set
   kKeepSets,  // and remove the others from the storage
+  kKill,      // of a source whose pod has other ranks
 };
 std::string_view to_string(ActionKind kind);  // of one for a sidecar: the verb
 
@@ -38,7 +40,7 @@ struct Action {
   using Plan = std::shared_ptr<const wire::EpochPlan>;
 
   ActionKind kind = ActionKind::kDeletePod;
-  std::string pod;
+  Seat seat;                                        // of one that concerns the pod: any of its seats
   std::uint64_t number = 0;                         // epoch or superstep
   std::optional<std::size_t> move = std::nullopt;   // index into Wave::moves
   Fields fields = nullptr;                          // of the verb; null for pods and for prepareEpoch
@@ -48,21 +50,22 @@ struct Action {
   // The verb's fields, also of prepareEpoch, with the token.
   [[nodiscard]] Fields encoded() const;
 
-  static Action prepare_epoch(std::string pod, Plan plan);
-  static Action open_epoch(std::string pod, std::uint64_t epoch);
-  static Action arm_gate(std::string pod, std::uint64_t superstep);
-  static Action commit_gate(std::string pod, std::uint64_t superstep);
+  static Action prepare_epoch(Seat seat, Plan plan);
+  static Action open_epoch(Seat seat, std::uint64_t epoch);
+  static Action arm_gate(Seat seat, std::uint64_t superstep);
+  static Action commit_gate(Seat seat, std::uint64_t superstep);
   static Action commit_gate_and_send(std::uint64_t superstep, const Wave& wave, std::size_t move);
-  static Action commit_gate_and_save(std::string pod, std::uint64_t superstep, const Wave& wave);
-  static Action cancel_gate(std::string pod, std::uint64_t superstep);
+  static Action commit_gate_and_save(Seat seat, std::uint64_t superstep, const Wave& wave);
+  static Action cancel_gate(Seat seat, std::uint64_t superstep);
   static Action receive(const Wave& wave, std::size_t move);
   static Action send(const Wave& wave, std::size_t move);
   static Action restore(const Wave& wave, std::size_t move);
-  static Action discard(std::string pod, const Wave& wave, std::size_t move);
+  static Action kill(Seat seat, std::size_t move);
+  static Action discard(Seat seat, const Wave& wave, std::size_t move);
   // Without the set's key, which whoever sends them adds (with_key).
-  static Action save(std::string pod, const Wave& wave);
-  static Action load(std::string pod, const wire::LoadRequest& image);
-  static Action keep_sets(std::string pod, const wire::KeepSetsRequest& sets);
+  static Action save(Seat seat, const Wave& wave);
+  static Action load(Seat seat, const wire::LoadRequest& image);
+  static Action keep_sets(Seat seat, const wire::KeepSetsRequest& sets);  // its pod's sidecar does
   // The set whose key it needs; nullopt: none.
   [[nodiscard]] std::optional<std::uint64_t> needs_key() const;
   [[nodiscard]] Action with_key(std::string key) const;

@@ -17,6 +17,17 @@ void Machine::enter(Phase to) {
   next_.wave.times.push_back({to, now_});
 }
 
+void Machine::act(Action action) {
+  const bool of_pod = action.kind == ActionKind::kCreateTargetPod || action.kind == ActionKind::kDeletePod;
+  // Several moves may begin or end in one pod.
+  if (of_pod && std::ranges::any_of(actions_, [&](const Action& other) {
+        return other.kind == action.kind && other.seat.pod == action.seat.pod;
+      }))
+    return;
+  action.token = token_of(wave_);
+  actions_.push_back(std::move(action));
+}
+
 Step Machine::take() {
   if (changed_) return Step(std::move(next_));  // the actions are asked for again once it is stored
   return Step(std::move(actions_));
@@ -36,18 +47,18 @@ void Machine::give_up(std::string reason, std::string message, std::optional<std
 }
 
 // --- Questions -----------------------------------------------------------------------------------------
-const PodView* Machine::find(const std::string& pod) const {
-  auto it = view_.pods.find(pod);
-  return it == view_.pods.end() ? nullptr : &it->second;
+const SeatView* Machine::find(const Seat& seat) const {
+  auto it = view_.seats.find(seat);
+  return it == view_.seats.end() ? nullptr : &it->second;
 }
 
-void Machine::for_each_member(const std::function<void(const wire::Member&, const PodView&)>& f) const {
+void Machine::for_each_member(const std::function<void(const wire::Member&, const SeatView&)>& f) const {
   for (const wire::Member& member : ranks().members)
-    if (const PodView* pod = find(member.pod)) f(member, *pod);
+    if (const SeatView* pod = find(seat_of(member))) f(member, *pod);
 }
 
 bool Machine::target_has(const Move& move) const {
-  const PodView* pod = find(move.target_pod);
+  const SeatView* pod = find(move.target());
   if (!pod || pod->lost() || !transfers(*pod, move)) return false;
   const TransferPhase phase = pod->status->transfer.phase;
   return phase == TransferPhase::kReceived || phase == TransferPhase::kRestoring || phase == TransferPhase::kRestored;
@@ -55,7 +66,7 @@ bool Machine::target_has(const Move& move) const {
 
 bool Machine::all_saved() const {
   return !wave_.checkpoint || std::ranges::all_of(ranks().members, [&](const wire::Member& member) {
-    const PodView* pod = find(member.pod);
+    const SeatView* pod = find(seat_of(member));
     const wire::SaveStatus* save = pod ? saved(*pod) : nullptr;
     return save && (save->phase == wire::SavePhase::kDumped || save->phase == wire::SavePhase::kStored);
   });
@@ -63,7 +74,7 @@ bool Machine::all_saved() const {
 
 bool Machine::all_stopped() const {
   bool all = true;
-  for_each_member([&](const wire::Member& member, const PodView& pod) {
+  for_each_member([&](const wire::Member& member, const SeatView& pod) {
     // Only a stopped rank is dumped; whatever has become of it since, the others need not wait for it.
     const auto move = std::ranges::find(wave_.moves, member.rank, &Move::rank);
     if (move != wave_.moves.end() && target_has(*move)) return;
@@ -74,7 +85,7 @@ bool Machine::all_stopped() const {
 
 bool Machine::anyone_finished() const {
   bool any = false;
-  for_each_member([&](const wire::Member&, const PodView& pod) {
+  for_each_member([&](const wire::Member&, const SeatView& pod) {
     any |= pod.ended_well() || (pod.status && pod.status->phase == RankPhase::kFinalized);
   });
   return any;
@@ -82,7 +93,7 @@ bool Machine::anyone_finished() const {
 
 std::optional<SteadyTime> Machine::first_stop() const {
   std::optional<SteadyTime> first;
-  for_each_member([&](const wire::Member&, const PodView& pod) {
+  for_each_member([&](const wire::Member&, const SeatView& pod) {
     if (!pod.status || (pod.status->phase != RankPhase::kStopped && pod.status->phase != RankPhase::kClosing)) return;
     if (!first || pod.phase_since < *first) first = pod.phase_since;
   });
@@ -92,7 +103,7 @@ std::optional<SteadyTime> Machine::first_stop() const {
 Duration Machine::gate_time() const {
   // Supersteps between the newest known and P, at the pace of late, times two.
   std::uint64_t newest = 0;
-  for_each_member([&](const wire::Member&, const PodView& pod) { newest = std::max(newest, pod.completed); });
+  for_each_member([&](const wire::Member&, const SeatView& pod) { newest = std::max(newest, pod.completed); });
   const std::uint64_t ahead = wave_.gate.superstep > newest ? wave_.gate.superstep - newest : 0;
   return from_seconds(std::min(2 * view_.superstep_seconds * static_cast<double>(ahead), 1e8));
 }
@@ -100,12 +111,11 @@ Duration Machine::gate_time() const {
 std::uint64_t Machine::moved_bytes() const {
   std::uint64_t most = 0;
   if (wave_.checkpoint)
-    for_each_member([&](const wire::Member&, const PodView& pod) {
+    for_each_member([&](const wire::Member&, const SeatView& pod) {
       if (pod.status) most = std::max(most, pod.status->memory_bytes);
     });
   for (const Move& move : wave_.moves)
-    if (const PodView* pod = find(move.source_pod); pod && pod->status)
-      most = std::max(most, pod->status->memory_bytes);
+    if (const SeatView* pod = find(move.source()); pod && pod->status) most = std::max(most, pod->status->memory_bytes);
   return most;
 }
 

@@ -37,10 +37,7 @@ class Machine {
  private:
   // --- Answers: a changed wave, or actions ---
   void change() { changed_ = true; }
-  void act(Action action) {
-    action.token = token_of(wave_);
-    actions_.push_back(std::move(action));
-  }
+  void act(Action action);
   void roll_back(std::string reason, std::string message);
   void give_up(std::string reason, std::string message, std::optional<std::uint32_t> rank = {});
   void measure();  // fills pause and bytes
@@ -74,8 +71,8 @@ class Machine {
   bool take_back_commit();
 
   // --- Questions ---
-  [[nodiscard]] const PodView* find(const std::string& pod) const;
-  void for_each_member(const std::function<void(const wire::Member&, const PodView&)>& f) const;
+  [[nodiscard]] const SeatView* find(const Seat& seat) const;
+  void for_each_member(const std::function<void(const wire::Member&, const SeatView&)>& f) const;
   // Who is which rank: in the committed epoch, or in the one to go back to.
   [[nodiscard]] const wire::EpochPlan& ranks() const { return back_ ? *back_ : view_.epoch; }
   [[nodiscard]] bool committed_next() const { return view_.epoch.epoch == wave_.next_epoch; }
@@ -83,11 +80,11 @@ class Machine {
     const auto since = view_.since.find(phase);
     return since != view_.since.end() && view_.now > since->second + limit;
   }
-  [[nodiscard]] static bool transfers(const PodView& pod, const Move& move) {
+  [[nodiscard]] static bool transfers(const SeatView& pod, const Move& move) {
     return pod.status && pod.status->transfer.migration == move.migration;
   }
   // The rank's part of the wave's set; null: none yet.
-  [[nodiscard]] const wire::SaveStatus* saved(const PodView& pod) const {
+  [[nodiscard]] const wire::SaveStatus* saved(const SeatView& pod) const {
     const bool is =
         wave_.checkpoint && pod.status && pod.status->save && pod.status->save->set == wave_.checkpoint->set;
     return is ? &*pod.status->save : nullptr;

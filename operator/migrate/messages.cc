@@ -13,38 +13,39 @@ using wire::RankPhase;
 std::string Machine::missing_targets() const {
   FirstFew missing, silent;
   for (const Move& move : wave_.moves) {
-    const PodView* pod = find(move.target_pod);
+    const SeatView* pod = find(move.target());
     const char* what = !pod || !pod->exists           ? "was not created"
                        : pod->address.empty()         ? "has no address"
                        : !pod->status                 ? "has a sidecar that never answered"
                        : !pod->status->init_connected ? "has no bsp-init"
                                                       : "";
     if (*what)
-      missing.add(std::format("{} {}{}{}", move.target_pod, what, pod && !pod->pending.empty() ? ": " : "",
+      missing.add(std::format("{} {}{}{}", name_of(move.target()), what, pod && !pod->pending.empty() ? ": " : "",
                               pod ? pod->pending : ""));
     else if (!transfers(*pod, move))
-      silent.add(move.target_pod + " does not receive");
+      silent.add(name_of(move.target()) + " does not receive");
   }
   if (!missing.empty()) return missing.text();
   return silent.empty() ? "not every sidecar prepared the next epoch" : silent.text();
 }
 
 namespace {
-std::string activity_of(const wire::Member& member, const PodView& pod) {
-  return std::format("rank {} ({}) is {}", member.rank, member.pod,
+std::string activity_of(const wire::Member& member, const SeatView& pod) {
+  return std::format("rank {} ({}) is {}", member.rank, name_of(seat_of(member)),
                      pod.answers() ? wire::to_string(pod.status->phase) : "not heard");
 }
 // A process that hangs before it executes anything looks like one in MPI's opening, but another cure helps.
-std::string progress_of(const wire::Member& member, const PodView& pod, std::uint64_t epoch) {
+std::string progress_of(const wire::Member& member, const SeatView& pod, std::uint64_t epoch) {
   if (!pod.answers() || pod.status->phase != RankPhase::kOpening || pod.status->epoch >= epoch)
     return activity_of(member, pod);
-  return std::format("rank {} ({}) was continued, but has not come to open epoch {}", member.rank, member.pod, epoch);
+  return std::format("rank {} ({}) was continued, but has not come to open epoch {}", member.rank,
+                     name_of(seat_of(member)), epoch);
 }
 }  // namespace
 
 std::string Machine::not_stopped() const {
   FirstFew ranks;
-  for_each_member([&](const wire::Member& member, const PodView& pod) {
+  for_each_member([&](const wire::Member& member, const SeatView& pod) {
     if (!pod.status || pod.status->phase != RankPhase::kStopped) ranks.add(activity_of(member, pod));
   });
   return ranks.text();
@@ -52,7 +53,7 @@ std::string Machine::not_stopped() const {
 
 std::string Machine::not_running() const {
   FirstFew ranks;
-  for_each_member([&](const wire::Member& member, const PodView& pod) {
+  for_each_member([&](const wire::Member& member, const SeatView& pod) {
     if (!pod.answers() || pod.status->phase != RankPhase::kRunning)
       ranks.add(progress_of(member, pod, this->ranks().epoch));
   });
@@ -63,7 +64,7 @@ std::string Machine::not_settled() const {
   FirstFew ranks;
   const bool settles = wave_.gate.state == GateState::kCancelling || wave_.gate.state == GateState::kDropping;
   if (!settles || all_stopped()) return "";
-  for_each_member([&](const wire::Member& member, const PodView& pod) {
+  for_each_member([&](const wire::Member& member, const SeatView& pod) {
     const bool over = pod.status && pod.status->phase == RankPhase::kExited;
     const bool holds = !pod.status || pod.status->gate_superstep == wave_.gate.superstep;
     if (!over && (holds || !pod.has_done(ActionKind::kCancelGate, wave_.gate.superstep)))
@@ -74,7 +75,7 @@ std::string Machine::not_settled() const {
 
 std::string Machine::blocked() const {
   FirstFew ranks;
-  for_each_member([&](const wire::Member& member, const PodView& pod) {
+  for_each_member([&](const wire::Member& member, const SeatView& pod) {
     if (pod.status && !pod.status->blocked_reason.empty())
       ranks.add(std::format("rank {}: {}", member.rank, pod.status->blocked_reason));
   });

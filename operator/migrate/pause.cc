@@ -10,17 +10,17 @@ void Machine::measure() {
   std::uint64_t first_gate = ~0ull, last_stop = 0, first_compute = ~0ull, first_open = ~0ull;
   auto ms = [](std::uint64_t ns) { return static_cast<double>(ns) * 1e-6; };
   crds::PauseParts pause;
-  auto stop_side = [&](const PodView* pod) {
+  auto stop_side = [&](const SeatView* pod) {
     if (!pod || !pod->status) return;
     if (pod->status->gate_reached_ns) first_gate = std::min(first_gate, pod->status->gate_reached_ns);
     last_stop = std::max(last_stop, pod->status->stopped_ns);
     pause.close_ms = std::max(pause.close_ms, ms(pod->status->close_ns));
   };
-  for_each_member([&](const wire::Member& member, const PodView& pod) {
+  for_each_member([&](const wire::Member& member, const SeatView& pod) {
     if (!pod.status) return;
     auto moved = std::ranges::find(wave_.moves, member.rank, &Move::rank);
-    const bool on_target = moved != wave_.moves.end() && moved->target_pod == member.pod;
-    stop_side(on_target ? find(moved->source_pod) : &pod);
+    const bool on_target = moved != wave_.moves.end() && moved->target() == seat_of(member);
+    stop_side(on_target ? find(moved->source()) : &pod);
     if (const wire::SaveStatus* save = saved(pod)) pause.dump_ms = std::max(pause.dump_ms, ms(save->dump_ns));
     if (pod.status->first_compute_ns) {
       first_compute = std::min(first_compute, pod.status->first_compute_ns);
@@ -37,11 +37,11 @@ void Machine::measure() {
   for (const Move& move : wave_.moves) {
     std::uint64_t bytes = 0;
     double transfer_ms = 0;
-    if (const PodView* source = find(move.source_pod); source && transfers(*source, move)) {
+    if (const SeatView* source = find(move.source()); source && transfers(*source, move)) {
       pause.dump_ms = std::max(pause.dump_ms, ms(source->status->transfer.dump_ns));
       bytes = source->status->transfer.bytes;
     }
-    if (const PodView* target = find(move.target_pod); target && transfers(*target, move)) {
+    if (const SeatView* target = find(move.target()); target && transfers(*target, move)) {
       transfer_ms = ms(target->status->transfer.transfer_ns);
       pause.transfer_ms = std::max(pause.transfer_ms, transfer_ms);
       pause.restore_ms = std::max(pause.restore_ms, ms(target->status->transfer.restore_ns));

@@ -1,6 +1,8 @@
 // Going back: everyone runs again where they ran, and no target keeps a copy.
 #include <algorithm>
 #include <format>
+#include <set>
+#include <string_view>
 
 #include "operator/migrate/machine.h"
 
@@ -62,7 +64,7 @@ bool Machine::go_back_from_lost_target() {
     std::string lost = member_lost(member);
     if (lost.empty()) continue;
     if (why.empty()) why = std::move(lost);
-    const PodView* target = find(move.target_pod);
+    const SeatView* target = find(move.target());
     if (!target || target->has_ended() || target->uid != member.pod_uid) continue;
     certain = false;
     hopeless |= target->uncertain || !target->gone.empty();
@@ -70,7 +72,7 @@ bool Machine::go_back_from_lost_target() {
   if (why.empty() || hopeless || !admitted().empty()) return false;
   const wire::EpochPlan back = rollback_plan(wave_, view_.epoch);
   const bool sources_are_there = std::ranges::all_of(wave_.moves, [&](const Move& move) {
-    const PodView* source = find(move.source_pod);
+    const SeatView* source = find(move.source());
     return !move.source_uid.empty() && source && source->uid == move.source_uid && !source->lost() &&
            member_lost(back.members[move.rank]).empty();
   });
@@ -108,8 +110,8 @@ void Machine::note_delay(Phase since, Duration limit, std::string_view what, con
 
 std::string Machine::admitted() const {
   for (const wire::Member& member : ranks().members) {
-    if (std::ranges::contains(wave_.moves, member.pod, &Move::target_pod)) continue;
-    const PodView* pod = find(member.pod);
+    if (std::ranges::contains(wave_.moves, seat_of(member), &Move::target)) continue;
+    const SeatView* pod = find(seat_of(member));
     if (!pod || !pod->status) continue;
     if (pod->ended_well() || std::max(pod->status->admitted_epoch, pod->status->epoch) >= wave_.next_epoch)
       return std::format("rank {} was let into epoch {}", member.rank, wave_.next_epoch);
@@ -120,8 +122,8 @@ std::string Machine::admitted() const {
 // A broken connection is reported at once; that the kernel had killed the other end is reported by its node, later.
 void Machine::add_sidecar_failures() {
   for (const Move& move : wave_.moves)
-    for (const std::string* name : {&move.source_pod, &move.target_pod}) {
-      const PodView* pod = find(*name);
+    for (const Seat& seat : {move.source(), move.target()}) {
+      const SeatView* pod = find(seat);
       if (!pod || pod->sidecar_failure.empty() || next_.wave.message.contains(pod->sidecar_failure)) continue;
       change();
       next_.wave.message += "; " + pod->sidecar_failure;
@@ -155,10 +157,14 @@ bool Machine::settle_gate() {
         // Every rank must have the committed gate before any votes to drop it, or not all would take part in one vote.
         dropped = true;
         commit_gate();
-        for_each_member([&](const wire::Member& member, const PodView& pod) {
+        for_each_member([&](const wire::Member& member, const SeatView& pod) {
           const std::uint64_t p = wave_.gate.superstep;
           const bool cancelled = pod.has_done(ActionKind::kCancelGate, p);
-          if (!cancelled && pod.has_done(ActionKind::kCommitGate, p)) act(Action::cancel_gate(member.pod, p));
+          // What an operator that has ended since had sent may arrive late, and arm the gate again.
+          const bool armed_again =
+              cancelled && pod.status && pod.status->gate_superstep != 0 && !pod.status->gate_committed;
+          if (!cancelled && pod.has_done(ActionKind::kCommitGate, p)) act(Action::cancel_gate(seat_of(member), p));
+          if (armed_again) act(Action::cancel_gate(seat_of(member), pod.status->gate_superstep));
           dropped &= cancelled && pod.status && pod.status->gate_superstep == 0 &&
                      pod.status->phase != wire::RankPhase::kStopped && pod.status->phase != wire::RankPhase::kClosing;
         });
@@ -178,13 +184,12 @@ bool Machine::targets_discarded() {
   bool all = true;
   for (std::size_t i = 0; i < wave_.moves.size(); ++i) {
     const Move& move = wave_.moves[i];
-    if (const PodView* source = find(move.source_pod);
-        source && source->answers() && transfers(*source, move) &&
-        source->status->transfer.phase == wire::TransferPhase::kDumping) {
-      act(Action::discard(move.source_pod, wave_, i));  // the dump is given up, the process stays
+    if (const SeatView* source = find(move.source()); source && source->answers() && transfers(*source, move) &&
+                                                      source->status->transfer.phase == wire::TransferPhase::kDumping) {
+      act(Action::discard(move.source(), wave_, i));  // the dump is given up, the process stays
       all = false;
     }
-    const PodView* target = find(move.target_pod);
+    const SeatView* target = find(move.target());
     if (!target || target->has_ended() || target->uid != move.target_uid) continue;
     const bool clean = target->answers() && !target->deleting && target->status->init_connected &&
                        target->status->phase == wire::RankPhase::kWaiting &&
@@ -194,25 +199,33 @@ bool Machine::targets_discarded() {
     const bool went_on = committed_next() && target->status && target->status->admitted_epoch >= wave_.next_epoch;
     const bool asks = !went_on && target->answers() && !target->lost() && !past(Phase::kRollingBack, limits_.discard);
     if (asks)
-      act(Action::discard(move.target_pod, wave_, i));
+      act(Action::discard(move.target(), wave_, i));
     else if (!target->deleting)
-      act({ActionKind::kDeletePod, move.target_pod, 0, i});
+      act({ActionKind::kDeletePod, move.target(), 0, i});
     all = false;
   }
   return all || (!committed_next() && past(Phase::kRollingBack, 3 * limits_.discard));
 }
 
+// A pod that other ranks stay in stays, without the stopped process of the one that left.
 void Machine::remove_sources() {
+  std::set<std::string_view> with_ranks;
+  for (const wire::Member& member : view_.epoch.members) with_ranks.insert(member.pod);
   for (std::size_t i = 0; i < wave_.moves.size(); ++i) {
-    const PodView* source = find(wave_.moves[i].source_pod);
-    if (source && source->exists && !source->deleting) act({ActionKind::kDeletePod, wave_.moves[i].source_pod, 0, i});
+    const Move& move = wave_.moves[i];
+    const SeatView* source = find(move.source());
+    if (!source || !source->exists || source->deleting) continue;
+    if (!with_ranks.contains(move.source_pod))
+      act({ActionKind::kDeletePod, move.source(), 0, i});
+    else if (source->answers() && !source->has_ended() && source->status->phase != wire::RankPhase::kWaiting)
+      act(Action::kill(move.source(), i));
   }
 }
 
 void Machine::remove_targets() {
   for (std::size_t i = 0; i < wave_.moves.size(); ++i) {
-    const PodView* target = find(wave_.moves[i].target_pod);
-    if (target && target->exists && !target->deleting) act({ActionKind::kDeletePod, wave_.moves[i].target_pod, 0, i});
+    const SeatView* target = find(wave_.moves[i].target());
+    if (target && target->exists && !target->deleting) act({ActionKind::kDeletePod, wave_.moves[i].target(), 0, i});
   }
 }
 

@@ -72,21 +72,21 @@ void Machine::preparing() {
   bool placed = true;
   for (std::size_t i = 0; i < wave_.moves.size(); ++i) {
     const Move& move = wave_.moves[i];
-    const PodView* pod = find(move.target_pod);
+    const SeatView* pod = find(move.target());
     if (!move.target_uid.empty()) continue;
     placed = false;
-    if (!pod || !pod->exists) act({ActionKind::kCreateTargetPod, move.target_pod, 0, i});
+    if (!pod || !pod->exists) act({ActionKind::kCreateTargetPod, move.target(), 0, i});
   }
   if (!placed) {
     // The plan names uids and addresses, so it is complete, and stored, before any sidecar hears of it.
     const bool all_known = std::ranges::all_of(wave_.moves, [&](const Move& move) {
-      const PodView* pod = find(move.target_pod);
+      const SeatView* pod = find(move.target());
       return pod && pod->exists && !pod->uid.empty() && !pod->address.empty();
     });
     if (!all_known) return;
     change();
     for (Move& move : next_.wave.moves) {
-      const PodView* pod = find(move.target_pod);
+      const SeatView* pod = find(move.target());
       move.target_uid = pod->uid;
       move.target_address = pod->address;
     }
@@ -141,7 +141,7 @@ void Machine::set_gate() {
   const double unknown = wave_.gate.attempt == 0 ? 0 : std::ldexp(8.0, wave_.gate.attempt);
   const double lead = view_.superstep_seconds > 0 ? margin / view_.superstep_seconds : unknown;
   std::uint64_t newest = 0;
-  for_each_member([&](const wire::Member&, const PodView& pod) {
+  for_each_member([&](const wire::Member&, const SeatView& pod) {
     // The rank has gone on since its last report; there is one a second at least.
     const double age =
         pod.completed_at == SteadyTime{} ? 0 : std::clamp(to_seconds(view_.now - pod.completed_at), 0.0, 1.0);
@@ -157,13 +157,13 @@ void Machine::set_gate() {
 
 void Machine::arm_gate() {
   bool all = true, late = false;
-  for_each_member([&](const wire::Member& member, const PodView& pod) {
+  for_each_member([&](const wire::Member& member, const SeatView& pod) {
     if (pod.armed && pod.armed->superstep == wave_.gate.superstep) {
       late |= pod.armed->late;
       return;
     }
     all = false;
-    act(Action::arm_gate(member.pod, wave_.gate.superstep));
+    act(Action::arm_gate(seat_of(member), wave_.gate.superstep));
   });
   if (!all && !late) return;
   change();
@@ -179,7 +179,7 @@ void Machine::checkpointing() {
   save_images();
   const bool dumped =
       all_saved() && std::ranges::all_of(wave_.moves, [&](const Move& move) {
-        const PodView* source = find(move.source_pod);
+        const SeatView* source = find(move.source());
         return target_has(move) ||
                (source && source->status && transfers(*source, move) &&
                 (source->status->transfer.phase == wire::TransferPhase::kSent || source->status->transfer.dump_ns > 0));
@@ -199,7 +199,7 @@ void Machine::restoring() {
   const wire::EpochPlan plan = next_plan(wave_, view_.epoch);
   const bool prepared = prepare(plan);
   const bool restored = std::ranges::all_of(wave_.moves, [&](const Move& move) {
-    const PodView* target = find(move.target_pod);
+    const SeatView* target = find(move.target());
     return target && target->answers() && transfers(*target, move) &&
            target->status->transfer.phase == wire::TransferPhase::kRestored;
   });

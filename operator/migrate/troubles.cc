@@ -11,7 +11,7 @@ using wire::RankPhase;
 using wire::TransferPhase;
 
 std::string Machine::member_lost(const wire::Member& member) const {
-  const PodView* pod = find(member.pod);
+  const SeatView* pod = find(seat_of(member));
   if (!pod || !pod->exists) return std::format("pod {} of rank {} is gone", member.pod, member.rank);
   if (pod->deleting) return std::format("pod {} of rank {} is being deleted", member.pod, member.rank);
   if (!pod->uid.empty() && pod->uid != member.pod_uid)
@@ -27,7 +27,7 @@ std::string Machine::member_lost(const wire::Member& member) const {
     return "";
   }
   if (pod->ended && !(pod->status && pod->status->phase == RankPhase::kFinalized))
-    return std::format("pod {} of rank {} ended: {}", member.pod, member.rank, pod->message);
+    return std::format("pod {} of rank {} ended: {}", name_of(seat_of(member)), member.rank, pod->message);
   return "";
 }
 
@@ -49,10 +49,10 @@ bool Machine::give_up_if_needed() {
     const bool replaceable = move != wave_.moves.end() && target_has(*move);
     if (replaceable) continue;
     if (std::string why = member_lost(member); !why.empty()) return give_up("RankLost", why, member.rank), true;
-    const PodView* pod = find(member.pod);
+    const SeatView* pod = find(seat_of(member));
     if (pod->unreachable_since != SteadyTime{} && view_.now > pod->unreachable_since + limits_.unreachable)
-      return roll_back("SidecarUnreachable",
-                       std::format("the sidecar of rank {} ({}) does not answer", member.rank, member.pod)),
+      return roll_back("SidecarUnreachable", std::format("the sidecar of rank {} ({}) does not answer", member.rank,
+                                                         name_of(seat_of(member)))),
              true;
     if (!pod->refused.empty()) return roll_back("Refused", std::format("rank {}: {}", member.rank, pod->refused)), true;
     if (const wire::SaveStatus* save = saved(*pod); save && save->phase == wire::SavePhase::kFailed)
@@ -62,10 +62,10 @@ bool Machine::give_up_if_needed() {
       return roll_back("CheckpointFailed", std::format("rank {}: {}", member.rank, pod->status->transfer.error)), true;
   }
   for (const Move& move : wave_.moves) {
-    const PodView* pod = find(move.target_pod);
+    const SeatView* pod = find(move.target());
     if (move.target_uid.empty() && (!pod || !pod->exists)) continue;  // still to be created
     auto trouble = [&](std::string reason, std::string what) {
-      roll_back(std::move(reason), std::format("target {} of rank {}: {}", move.target_pod, move.rank, what));
+      roll_back(std::move(reason), std::format("target {} of rank {}: {}", name_of(move.target()), move.rank, what));
       return true;
     };
     if (!pod || !pod->exists) return trouble("TargetLost", "the pod is gone");
@@ -78,7 +78,7 @@ bool Machine::give_up_if_needed() {
       return trouble("TargetLost", "its sidecar does not answer");
     if (!pod->status) continue;
     // Before any rank stops, and once more by the target's bsp-init, which doesn't depend on what sidecars say.
-    if (const PodView* source = find(move.source_pod); source && source->status) {
+    if (const SeatView* source = find(move.source()); source && source->status) {
       const wire::RankStatus &from = *source->status, &to = *pod->status;
       if (const CpuFeatures lacks = CpuFeatures(to.cpu_features).lacks(CpuFeatures(from.program_features));
           lacks.known())

@@ -11,6 +11,7 @@
 
 #include "base/core/clock.h"
 #include "crds/rankmigration.h"
+#include "crds/seat.h"
 #include "crds/wire.h"
 #include "operator/migrate/action.h"
 
@@ -45,9 +46,9 @@ void note_status(SidecarView& sidecar, wire::RankStatus status, SteadyTime now);
 // False: refused for good.
 bool note_answer(SidecarView& sidecar, const Action& action, const Result<nlohmann::json>& answer);
 
-// The same with what the API says of the pod.
-struct PodView : SidecarView {
-  bool exists = false;          // in the API
+// A seat: the same with what the API says of its container and pod.
+struct SeatView : SidecarView {
+  bool exists = false;          // its pod does, in the API
   bool deleting = false;        // has a deletionTimestamp
   bool ended = false;           // its app container ended, or can't be started; see message
   std::string message;          // the kubelet's, about that
@@ -75,7 +76,7 @@ struct View {
   SteadyTime now{};
   std::map<crds::MigrationPhase, SteadyTime> since;  // contact.h; a phase that is entered in this very step is missing
   wire::EpochPlan epoch;                             // BSPJob.status.epoch
-  std::map<std::string, PodView> pods;               // every pod of the job, by name
+  std::map<Seat, SeatView> seats;                    // of every pod of the job
   double superstep_seconds = 0;                      // recent mean; 0: not known
   double bytes_per_second = 0;    // of the slowest of the wave's moves, as far as measured; 0: not known
   double round_trip_seconds = 0;  // operator to sidecar and back

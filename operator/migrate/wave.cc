@@ -59,10 +59,10 @@ wire::EpochPlan renumbered(wire::EpochPlan plan, std::uint64_t epoch) {
 }
 
 wire::Member target_of(const Move& move) {
-  return {move.rank, move.target_pod, move.target_uid, move.target_address, move.target_set};
+  return {move.rank, move.target_pod, move.target_uid, move.target_address, move.target_set, move.target_local};
 }
 wire::Member source_of(const Move& move) {
-  return {move.rank, move.source_pod, move.source_uid, move.source_address, move.source_set};
+  return {move.rank, move.source_pod, move.source_uid, move.source_address, move.source_set, move.source_local};
 }
 
 void place(const Wave& wave, wire::Member (*where)(const Move&), wire::EpochPlan& plan) {
@@ -123,9 +123,10 @@ Result<void> check_wave(const Wave& wave, const wire::EpochPlan& epoch) {
                              wave.next_epoch, crds::to_string(wave.phase), epoch.epoch));
   for (const Move& move : wave.moves) {
     const wire::Member& member = epoch.members[move.rank];
-    const std::string& pod = epoch.epoch == wave.next_epoch ? move.target_pod : move.source_pod;
-    if (member.pod != pod)
-      return wrong(std::format("moves: rank {} is in {}, but status.epoch has it in {}", move.rank, pod, member.pod));
+    const Seat seat = epoch.epoch == wave.next_epoch ? move.target() : move.source();
+    if (seat_of(member) != seat)
+      return wrong(std::format("moves: rank {} is in {}, but status.epoch has it in {}", move.rank, name_of(seat),
+                               name_of(seat_of(member))));
   }
   return {};
 }

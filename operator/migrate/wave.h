@@ -18,6 +18,7 @@
 #include "base/core/error.h"
 #include "base/core/ids.h"
 #include "crds/rankmigration.h"
+#include "crds/seat.h"
 #include "crds/wire.h"
 
 namespace bsp::migrate {
@@ -66,6 +67,11 @@ struct Move {
   std::string target_node;
   double predicted_gain_seconds = 0;  // over the horizon; 0: none was predicted
   std::string source_node{};          // for events; the source pod may be gone when the wave ends
+  std::uint32_t source_local = 0;     // of the seats in these pods
+  std::uint32_t target_local = 0;
+
+  [[nodiscard]] Seat source() const { return {source_pod, source_local}; }
+  [[nodiscard]] Seat target() const { return {target_pod, target_local}; }
   bool operator==(const Move&) const = default;
 };
 constexpr void fields_of(Of<Move>, auto&& v) {
@@ -77,7 +83,9 @@ constexpr void fields_of(Of<Move>, auto&& v) {
   v("sourceAddress", &Move::source_address);
   v("sourceSet", &Move::source_set);
   v("sourceNode", &Move::source_node, kRare);
+  v("sourceSeat", &Move::source_local, kRare);
   v("targetPod", &Move::target_pod, kRequired);
+  v("targetSeat", &Move::target_local, kRare);
   v("targetUid", &Move::target_uid, kRequired);
   v("targetAddress", &Move::target_address, kRequired);
   v("targetSet", &Move::target_set, kRequired);

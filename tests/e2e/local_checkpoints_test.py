@@ -30,8 +30,7 @@ class Checkpoints(unittest.TestCase):
         self.assertFalse(run.ended(), run.output.read_text())
 
     def kill_program(self, run, rank):
-        pod = run.job()["ranks"][rank]["pod"]
-        init, = [int(line.split()[0]) for line in run.containers("{{.Pid}} {{.Names}}") if line.endswith(f"{pod}-app")]
+        init = int(run.container_of(rank, "{{.Pid}}"))
         program, = [pid for pid in descendants(init)[1:] if command_of(pid).startswith("lattice")]
         kill(program)
 

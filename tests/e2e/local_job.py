@@ -233,11 +233,16 @@ class LocalJob:
     def job(self):
         return with_places(self.objects("BSPJob").get("job", {}).get("status", {}))
 
+    def container_of(self, rank, fields="{{.Names}}"):
+        """Of the rank's running container: its name, or these fields (podman ps)."""
+        place = self.job()["ranks"][rank]
+        found, = (line.rsplit(" ", 1)[0] for line in self.containers(fields + " {{.Names}}")
+                  if line.endswith(f"{place['pod']}-{place['container']}"))
+        return found
+
     def tell(self):
         """Ends a program that runs until_told()."""
-        pod = self.job()["ranks"][0]["pod"]
-        container, = (name for name in self.containers("{{.Names}}") if name.endswith(f"{pod}-app"))
-        done = on_host("podman", "exec", container, "touch", TOLD)
+        done = on_host("podman", "exec", self.container_of(0), "touch", TOLD)
         assert done.returncode == 0, done.stderr
 
     def wait_for_superstep(self, superstep, seconds=90):

@@ -23,20 +23,26 @@ def _merged(below, above):
 
 
 def with_places(status):
-    """The whole status with `ranks` as a list: of each rank, its Set, node and pod, and of the slowest their time.
+    """The whole status with `ranks` as a list: of each rank, its Set, node, pod, seat and container, and of the slowest their time.
     Without `ranks` where that isn't known."""
     status = whole(status)
     packed = status.get("ranks", {})
     if "count" not in packed:  # none has a place, or `internal` was removed and the operator hasn't rebuilt it yet
         return {k: v for k, v in status.items() if k != "ranks"}
-    places = [{"rank": rank} for rank in range(packed["count"])]
+    places = [{"rank": rank, "seat": 0} for rank in range(packed["count"])]
     for place, ranks in packed.get("place", {}).items():
         for rank in _ranks_in(ranks):
             places[rank]["set"], places[rank]["node"] = place.split("/")
     for seconds, ranks in packed.get("computeSeconds", {}).items():
         for rank in _ranks_in(ranks):
             places[rank]["computeSeconds"] = float(seconds)
+    seats = packed.get("seat", {})
+    for seat in sorted(seats, key=lambda seat: seat == "next"):
+        for rank in _ranks_in(seats[seat]):
+            places[rank]["seat"] = places[rank - 1]["seat"] + 1 if seat == "next" else int(seat)
     for pod, ranks in packed.get("pod", {}).items():
         for rank in _ranks_in(ranks):
-            places[rank]["pod"] = pod.replace("-r*-", f"-r{rank}-")
+            places[rank]["pod"] = pod.replace("-r*-", f"-r{rank - places[rank]['seat']}-")
+    for place in places:
+        place["container"] = f"app-{place['seat']}" if place["seat"] else "app"
     return status | {"ranks": places}

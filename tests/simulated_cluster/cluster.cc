@@ -18,10 +18,10 @@ void Cluster::violate(const std::string& what) {
   note("VIOLATION " + what);
 }
 
-Pod* Cluster::find(const std::string& name) {
+Pod* Cluster::find(const Seat& seat) {
   Pod* found = nullptr;
   for_each_pod([&](Pod& pod) {
-    if (pod.name == name) found = &pod;
+    if (pod.seat() == seat) found = &pod;
   });
   return found;
 }
@@ -94,7 +94,7 @@ void Cluster::close_epoch(const std::vector<Pod*>& ranks) {
 }
 
 void Cluster::end(Pod& pod, int exit_code, int signal, bool reports) {
-  note(std::format("{} ends with {} signal {}", pod.name, exit_code, signal));
+  note(std::format("{} ends with {} signal {}", name_of(pod.seat()), exit_code, signal));
   pod.process = Process::kEnded;
   pod.opening = false;
   pod.enters_at = -1;
@@ -263,7 +263,7 @@ void Cluster::open_epochs() {
 Result<json> Cluster::ask(Pod& pod, std::string_view verb, const std::shared_ptr<const json>& sent) {
   const json& fields = *sent;
   if (verb == wire::kArmGate && pod.gate == Gate::kCommitted && pod.process == Process::kRunning &&
-      !messages_come_again)
+      !messages_come_again && !of_the_dead)
     violate("a gate is armed where one is committed");
   if (verb == wire::kDiscard && pod.target && pod.computes() && committed_epoch() != pod.status.admitted_epoch)
     violate("a computing copy is discarded");
@@ -280,13 +280,16 @@ Result<json> Cluster::ask(Pod& pod, std::string_view verb, const std::shared_ptr
     });
   }
   Answer answer = simulated::answer(pod, verb, fields, verb == wire::kPrepareEpoch ? plan_ : nullptr);
+  if (verb == wire::kPrepareEpoch && pod.seats > 1)
+    for (Pod* other : pods_where([&](const Pod& p) { return p.name == pod.name && p.local != pod.local; }))
+      (void)simulated::answer(*other, verb, fields, plan_);
   if (!answer.result) return std::move(answer.result);
   switch (answer.effect) {
     case Effect::kContinues: {
       const auto epoch = count_at<std::uint64_t>(fields, "epoch");
       if (epoch != committed_epoch())
         violate(std::format("epoch {} is opened, and epoch {} is committed", epoch, committed_epoch()));
-      note(std::format("{} continues in epoch {}", pod.name, epoch));
+      note(std::format("{} continues in epoch {}", name_of(pod.seat()), epoch));
       if (pod.status.transfer.phase == TransferPhase::kDumping) pod.status.transfer = {}, pod.transfer_at = -1;
       if (auto& save = pod.status.save; save && save->phase == wire::SavePhase::kDumping) {
         save->phase = wire::SavePhase::kFailed;
@@ -313,14 +316,21 @@ Result<json> Cluster::ask(Pod& pod, std::string_view verb, const std::shared_ptr
     case Effect::kLoads:
       begin_transfer(pod, program_.pace.stream);
       break;
+    case Effect::kEnds:
+      end(pod, -1, 9, true);
+      break;
     case Effect::kNone:
       break;
   }
   return std::move(answer.result);
 }
 
-void Cluster::restart_sidecar(Pod& pod, int down_for) {
-  note("the sidecar restarts: " + pod.name);
+void Cluster::restart_sidecar(const std::string& pod, int down_for) {
+  note("the sidecar restarts: " + pod);
+  for (Pod* seat : pods_where([&](const Pod& p) { return p.name == pod; })) restart_for(*seat, down_for);
+}
+
+void Cluster::restart_for(Pod& pod, int down_for) {
   pod.silent_until = std::max(pod.silent_until, tick_ + down_for);
   pod.order = nullptr;
   pod.save_order = nullptr;

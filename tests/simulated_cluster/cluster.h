@@ -38,11 +38,11 @@ class Cluster {
   explicit Cluster(const ProgramOptions& options) : program_(options), random_(options.seed) {}
   virtual ~Cluster() = default;
 
-  Pod* find(const std::string& pod);
+  Pod* find(const Seat& seat);
   // The program of that rank ends, wherever it is; `reports`: its sidecar hears of it before the node does.
   virtual void end_program(std::uint32_t rank, int exit_code, int signal, bool reports = true);
   // It takes up what it has stored: epochs, and a checkpoint that is whole. A stream is lost, and every order.
-  void restart_sidecar(Pod& pod, int down_for);
+  void restart_sidecar(const std::string& pod, int down_for);
 
   bool messages_come_again = false;  // seconds later: then the sidecar refuses what nobody asks for now
   bool never_migratable = false;     // every committed gate is postponed
@@ -60,7 +60,7 @@ class Cluster {
   virtual void container_ended(Pod&, int /*exit_code*/) {}
 
   void advance();  // programs, transfers and openings by one tick
-  // What the sidecar answers, with what follows from it.
+  // What the sidecar answers for that seat, with what follows from it. It prepares an epoch for all seats of its pod.
   Result<nlohmann::json> ask(Pod& pod, std::string_view verb, const std::shared_ptr<const nlohmann::json>& fields);
   void end(Pod& pod, int exit_code, int signal, bool reports);
   void violate(const std::string& what);
@@ -71,6 +71,7 @@ class Cluster {
     return start_ns + static_cast<std::uint64_t>(tick_) * program_.pace.tick_ns;
   }
 
+  bool of_the_dead = false;  // what is asked now was sent by an operator that has ended since
   int tick_ = 0;
   std::uint64_t superstep_ = 0;
   std::uint64_t start_ns = 0;
@@ -81,6 +82,7 @@ class Cluster {
   void close_epoch(const std::vector<Pod*>& ranks);
   void advance_pod(Pod& pod);
   void stop(Pod& pod);
+  void restart_for(Pod& seat, int down_for);
   void end_dump(Pod& source);
   void end_load(Pod& pod);
   void begin_save(Pod& pod) { pod.save_at = tick_ + random(program_.pace.dump); }

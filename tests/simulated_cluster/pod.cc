@@ -49,7 +49,8 @@ Answer open_epoch(Pod& pod, const json& fields) {
     if (s.prepared_epoch > epoch) return refused(ErrorCode::kConflict, "a later one was prepared since");
     const auto plan = pod.prepared.find(epoch);
     if (plan == pod.prepared.end()) return refused(ErrorCode::kNotFound, "it is not prepared");
-    if (plan->second->members.at(pod.rank).pod != pod.name) return refused(ErrorCode::kRefused, "it names another pod");
+    if (seat_of(plan->second->members.at(pod.rank)) != pod.seat())
+      return refused(ErrorCode::kRefused, "it names another seat");
     s.admitted_epoch = epoch;
     clear_gate(pod);
     if (pod.followed != wire::Token{}) pod.gate_over = pod.followed;
@@ -162,6 +163,18 @@ Answer discard(Pod& pod, const json& fields) {
   return ok();
 }
 
+// Among other ranks a seat that its rank has left waits for another one.
+Answer kill(Pod& pod) {
+  auto& s = pod.status;
+  if (pod.seats == 1 || s.transfer.phase != TransferPhase::kSent || pod.process != Process::kStopped)
+    return ok(pod.process == Process::kEnded || pod.process == Process::kNone ? Effect::kNone : Effect::kEnds);
+  clear_gate(pod);
+  pod.process = Process::kNone;
+  s.transfer = {};
+  s.phase = RankPhase::kWaiting;
+  return ok();
+}
+
 }  // namespace
 
 void clear_gate(Pod& pod) {
@@ -223,6 +236,7 @@ Answer answer(Pod& pod, std::string_view verb, const json& fields, const std::sh
   if (verb == wire::kSave) return save(pod, fields);
   if (verb == wire::kLoad) return load(pod, fields);
   if (verb == wire::kKeepSets) return ok();
+  if (verb == wire::kKill) return kill(pod);
   return refused(ErrorCode::kInvalid, std::format("there is no verb \"{}\"", verb));
 }
 

@@ -1,5 +1,5 @@
-// One pod of the simulated cluster: the process in it, and a sidecar that answers the verbs of crds/wire.h as the real one
-// does. tests/unit/sidecar/simulated_test.cc holds one against the other.
+// One seat of a pod of the simulated cluster: the process in it, and what the pod's sidecar does for it: it answers the
+// verbs of crds/wire.h as the real one does. tests/unit/sidecar/simulated_test.cc holds one against the other.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "crds/seat.h"
 #include "crds/wire.h"
 
 namespace bsp::simulated {
@@ -35,6 +36,8 @@ inline wire::RankStatus counting() {
 struct Pod {
   // --- The pod, as the API shows it ---
   std::string name, uid;
+  std::uint32_t local = 0;  // of its seats
+  std::uint32_t seats = 1;  // of the pod
   std::uint32_t rank = 0;
   bool target = false;
   int up_at = 0;          // tick from which it has an address, a sidecar and a bsp-init
@@ -70,12 +73,13 @@ struct Pod {
   std::map<std::uint64_t, std::shared_ptr<const wire::EpochPlan>> prepared;
   wire::RankStatus status = counting();
 
+  [[nodiscard]] Seat seat() const { return {name, local}; }
   [[nodiscard]] bool computes() const { return process == Process::kStarting || process == Process::kRunning; }
   [[nodiscard]] bool answers(int tick) const { return gone_at < 0 && tick >= up_at && tick >= silent_until; }
 };
 
 // What happens to the process by a verb that was accepted; its duration is the cluster's.
-enum class Effect { kNone, kContinues, kDumps, kRestores, kSaves, kLoads };
+enum class Effect { kNone, kContinues, kDumps, kRestores, kSaves, kLoads, kEnds };
 
 struct Answer {
   Result<nlohmann::json> result;

@@ -81,8 +81,9 @@ void ranks_of(Description& d, const crds::BspJobStatus& s) {
   d.table("Ranks per Set", sets);
   Table ranks({"RANK", "SET", "NODE", "POD", "TIME/S", "COMPUTE/S", "MEMORY", "MIGRATABLE"});
   for (const auto& r : s.ranks)
-    ranks.add({std::to_string(r.rank.value), r.set, r.node, r.pod, seconds(r.time_seconds), seconds(r.compute_seconds),
-               mebibytes(r.memory_bytes), r.blocked_reason.empty() ? "yes" : "no: " + r.blocked_reason});
+    ranks.add({std::to_string(r.rank.value), r.set, r.node, name_of(r.seat()), seconds(r.time_seconds),
+               seconds(r.compute_seconds), mebibytes(r.memory_bytes),
+               r.blocked_reason.empty() ? "yes" : "no: " + r.blocked_reason});
   d.table("Ranks' places", ranks);
 }
 

@@ -48,9 +48,10 @@ Result<void> serve(const ServeOptions& options) {
                                   .network = hub,
                                   .image_defaults = image_defaults,
                                   .log_tail =
-                                      [logs](const std::string&, const std::string& pod) {
-                                        return log_tail(std::format("{}{}/{}.log", logs, pod, names::kAppContainer),
-                                                        kTailLines, kTailBytes);
+                                      [logs](const std::string&, const Seat& seat) {
+                                        return log_tail(
+                                            std::format("{}{}/{}.log", logs, seat.pod, container_of(seat.local)),
+                                            kTailLines, kTailBytes);
                                       },
                                   .record = std::move(record)});
   int signal = 0;

@@ -1,11 +1,14 @@
 #include "operator/local/cli/summary.h"
 
+#include <filesystem>
 #include <format>
 #include <map>
 
+#include "base/core/read_file.h"
 #include "base/json/fields.h"
 #include "base/json/utf8.h"
 #include "crds/names.h"
+#include "crds/seat.h"
 #include "operator/kinds.h"
 #include "operator/reconcile/kernel/pods.h"
 
@@ -68,12 +71,39 @@ json summary_of(const crds::BspJob& job, const std::vector<crds::RankMigration>&
           {"waves", std::move(wave_list)}};
 }
 
+namespace {
+
+// Where the rank has been, in order, as far as there are logs.
+std::vector<Seat> seats_of_rank(const std::string& log_dir, const crds::BspJob& job, std::uint32_t rank) {
+  std::vector<Seat> seats;
+  if (crds::most_seats(job.spec) == 1) {
+    for (std::uint32_t g = 0; g < job.status.ranks[rank].generation; ++g)
+      seats.push_back({reconcile::pod_name(job.metadata.name, rank, g), 0});
+    return seats;
+  }
+  std::map<std::string, Seat> by_time;  // of the pod's creation
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(log_dir, none)) {
+    const auto text = read_file(entry.path() / "pod.json");
+    const json pod = text ? json::parse(*text, nullptr, false) : json();
+    const json& metadata = part_at(pod, "metadata");
+    if (text_at(part_at(metadata, "labels"), names::kLabelJob) != job.metadata.name) continue;
+    const std::vector<std::uint32_t> ranks = reconcile::request_of(pod).ranks();
+    const std::string name = text_at(metadata, "name");
+    for (std::uint32_t local = 0; local < ranks.size(); ++local)
+      if (ranks[local] == rank) by_time[text_at(metadata, "creationTimestamp") + name] = {name, local};
+  }
+  for (auto& [time, seat] : by_time) seats.push_back(std::move(seat));
+  return seats;
+}
+
+}  // namespace
+
 std::vector<std::string> log_files(const std::string& log_dir, const crds::BspJob& job, std::uint32_t rank) {
   std::vector<std::string> files;
   if (rank >= job.status.ranks.size()) return files;
-  for (std::uint32_t g = 0; g < job.status.ranks[rank].generation; ++g)
-    files.push_back(
-        std::format("{}/{}/{}.log", log_dir, reconcile::pod_name(job.metadata.name, rank, g), names::kAppContainer));
+  for (const Seat& seat : seats_of_rank(log_dir, job, rank))
+    files.push_back(std::format("{}/{}/{}.log", log_dir, seat.pod, container_of(seat.local)));
   return files;
 }
 
@@ -83,7 +113,7 @@ Result<bool> has_all_output(Store& store, const crds::BspJob& job, std::uint32_t
   const auto pod = store.get({kPod, job.metadata.name_space, job.status.ranks[rank].pod});
   if (!pod) return pod.error().code == ErrorCode::kNotFound ? Result<bool>(true) : std::unexpected(pod.error());
   for (const json& container : part_at(part_at(*pod, "status"), "containerStatuses"))
-    if (text_at(container, "name") == names::kAppContainer)
+    if (text_at(container, "name") == container_of(job.status.ranks[rank].local))
       return part_at(part_at(container, "state"), "terminated").is_object();
   return false;
 }

@@ -179,9 +179,9 @@ Resources allocatable_of(const json& node) {
   return all;
 }
 
-std::uint32_t slots_of(Resources free, const Resources& rank) {
+std::uint32_t slots_of(Resources free, const Resources& rank, std::uint32_t ranks_per_pod) {
   if (free.pods <= 0 || free.cpu <= 0 || free.memory < 0) return 0;
-  std::int64_t slots = free.pods;
+  std::int64_t slots = std::min(free.pods, kMostAsked) * ranks_per_pod;
   slots = std::min(slots, rank.cpu > 0 ? free.cpu / rank.cpu : std::max<std::int64_t>(1, free.cpu / kCore));
   if (rank.memory > 0) slots = std::min(slots, free.memory / rank.memory);
   for (const auto& [name, each] : rank.extended) {

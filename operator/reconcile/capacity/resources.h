@@ -41,8 +41,8 @@ Resources requests_of_rank(const nlohmann::json& pod_template, const nlohmann::j
 std::int64_t cpu_used_by_rank(const nlohmann::json& pod_template);
 // Node.status.allocatable; all zero if it does not say.
 Resources allocatable_of(const nlohmann::json& node);
-// Ranks that fit. One that asks for no CPU counts as a whole core, but a node with any CPU left takes one.
-std::uint32_t slots_of(Resources free, const Resources& rank);
+// Ranks that fit, so many in a pod. One that asks for no CPU counts as a whole core, but a node with any CPU left takes one.
+std::uint32_t slots_of(Resources free, const Resources& rank, std::uint32_t ranks_per_pod = 1);
 
 // The label of a job's Sets: `kept` if its ranks got their places by one, whatever labels nodes have got since; else `wanted`, or the
 // cloud's own for node pools if `wanted` is the default and no node carries it.

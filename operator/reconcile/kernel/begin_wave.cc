@@ -1,6 +1,8 @@
 // Chooses the moves of a wave: each request against a table of named constraints.
 #include <algorithm>
 #include <format>
+#include <map>
+#include <tuple>
 
 #include "base/core/significant.h"
 #include "operator/reconcile/kernel/failed_moves.h"
@@ -46,7 +48,7 @@ class WaveBuilder {
       held_[node.name] = node.taken;
       memory_[node.name] = capacity_.free_memory(node);
     }
-    for (const auto& [name, pod] : o.pods) ++held_[pod.node];
+    for (const auto& [name, pod] : o.pods) held_[pod.node] += static_cast<std::uint32_t>(pod.apps.size());
   }
 
   [[nodiscard]] Candidate find(const MoveRequest& request) const {
@@ -160,6 +162,7 @@ class WaveBuilder {
     move.predicted_gain_seconds = significant(c.request.predicted_gain_seconds, 6);
     move.rank = c.request.rank;
     move.source_pod = source.pod;
+    move.source_local = source.seat;
     move.source_uid = source.pod_uid;
     move.source_address = source.address;
     move.source_set = source.set;
@@ -167,7 +170,16 @@ class WaveBuilder {
     move.target_pod = pod_name(o_.job.metadata.name, c.request.rank, c.place->generation);
     move.target_set = static_cast<std::uint32_t>(std::ranges::find(sets_, c.node->set) - sets_.begin());
     move.target_node = c.node->name;
+    share_pod(move);
     moves_.push_back(std::move(move));
+  }
+  // Ranks that move to one node travel to one pod, as far as its node affinity can be the same for all.
+  void share_pod(migrate::Move& move) {
+    const std::string left = move.source_set == move.target_set ? move.source_node : "";
+    Filling& filling = filling_[{move.target_node, left, wants_its_node(move.migration, o_)}];
+    if (filling.seats == 0 || filling.seats >= most_seats(o_.job.spec)) filling = {move.target_pod, 0};
+    move.target_pod = filling.pod;
+    move.target_local = filling.seats++;
   }
   [[nodiscard]] std::vector<migrate::Move> take() { return std::move(moves_); }
 
@@ -183,11 +195,17 @@ class WaveBuilder {
   const MoveCapacity capacity_;
   const FailedMoves failed_;
   const observe::CpuFacts cpu_;
-  std::map<std::string, std::uint32_t> held_;   // pods on each node, whoever's
+  std::map<std::string, std::uint32_t> held_;   // slots taken on each node, by whomever
   std::map<std::string, std::int64_t> memory_;  // that is left for targets
   std::vector<bool> taken_;                     // by rank
   std::map<std::string, std::uint32_t> into_;   // moves of this wave, by Set
   std::vector<migrate::Move> moves_;
+  struct Filling {
+    std::string pod;
+    std::uint32_t seats = 0;  // that are taken
+  };
+  std::map<std::tuple<std::string, std::string, bool>, Filling>
+      filling_;  // by node, the node left and what the pod requires
 };
 
 // In this order: each may rely on those before it.

@@ -19,11 +19,6 @@ constexpr std::size_t kDigest = 32;
 constexpr std::chrono::minutes kStoring{5};
 constexpr double kLeastBytesPerSecond = 1e6;
 
-const wire::RankStatus* status_of(const Observed& o, const std::string& pod) {
-  const auto it = o.sidecars.find(pod);
-  return it == o.sidecars.end() || !it->second.status ? nullptr : &*it->second.status;
-}
-
 std::optional<std::string> bytes_of_hex(std::string_view hex) {
   if (hex.size() != 2 * kDigest) return std::nullopt;
   std::string bytes;
@@ -72,8 +67,7 @@ std::vector<Event> abandon(std::uint64_t id, const std::string& why, crds::Check
 // As the node resolved it; "": not known. Of all ranks the same, or they would not be one program.
 std::string image_of(const Observed& o) {
   for (const crds::RankPlace& place : o.job.status.ranks)
-    if (const auto pod = o.pods.find(place.pod); pod != o.pods.end() && !pod->second.image.empty())
-      return pod->second.image;
+    if (const PodFacts* pod = o.pod(place.seat()); pod && !pod->image.empty()) return pod->image;
   return "";
 }
 
@@ -86,7 +80,7 @@ bool set_is_due(const Observed& o) {
   const auto interval = crds::duration_seconds(o.job.spec.checkpoint.interval);
   if (!interval || o.set_for < std::chrono::seconds(*interval)) return false;
   return std::ranges::all_of(o.job.status.ranks, [&](const crds::RankPlace& place) {
-    const wire::RankStatus* s = status_of(o, place.pod);
+    const wire::RankStatus* s = o.said(place.seat());
     // A storage that still holds an abandoned set's image would only make the next one fail.
     const bool busy = s && s->save && (s->save->phase == SavePhase::kDumping || s->save->phase == SavePhase::kDumped);
     return s && !busy && s->phase == wire::RankPhase::kRunning && s->epoch == o.job.status.epoch->epoch;
@@ -129,10 +123,10 @@ std::optional<std::vector<Event>> settle_set(const Observed& o, crds::BspJobStat
   std::string digests;
   std::uint64_t bytes = 0, slowest_ns = 0, most_bytes = 0;
   for (const crds::RankPlace& place : o.job.status.ranks) {
-    const wire::RankStatus* s = status_of(o, place.pod);
+    const wire::RankStatus* s = o.said(place.seat());
     const std::uint32_t rank = place.rank.value;
     if (!s) {
-      waiting.add(std::format("rank {} ({})", rank, place.pod));
+      waiting.add(std::format("rank {} ({})", rank, name_of(place.seat())));
       continue;
     }
     if (!s->save || s->save->set != pending.id)
@@ -143,7 +137,7 @@ std::optional<std::vector<Event>> settle_set(const Observed& o, crds::BspJobStat
     most_bytes = std::max(most_bytes, save.bytes);
     if (save.phase == SavePhase::kFailed) return abandon(pending.id, std::format("rank {}: {}", rank, save.error), c);
     if (save.phase != SavePhase::kStored) {
-      waiting.add(std::format("rank {} ({})", rank, place.pod));
+      waiting.add(std::format("rank {} ({})", rank, name_of(place.seat())));
       continue;
     }
     const auto digest = bytes_of_hex(save.digest);
@@ -183,16 +177,14 @@ std::optional<std::vector<Event>> settle_set(const Observed& o, crds::BspJobStat
 std::optional<migrate::Action> remove_older_sets(const Observed& o) {
   const auto& c = o.job.status.checkpoint;
   if (!c || c->sets.empty() || o.job.status.ranks.empty()) return std::nullopt;
-  const std::string& pod = o.job.status.ranks[0].pod;
-  const auto sidecar = o.sidecars.find(pod);
+  const Seat seat = o.job.status.ranks[0].seat();
+  const SidecarFacts* sidecar = o.sidecar(seat);
   const std::uint64_t newest = c->sets.back().id;
   // An older operator that wakes up late knows older sets only, so what it lets go is gone already.
-  if (sidecar == o.sidecars.end() || !sidecar->second.answers() ||
-      sidecar->second.has_done(migrate::ActionKind::kKeepSets, newest))
-    return std::nullopt;
+  if (!sidecar || !sidecar->answers() || sidecar->has_done(migrate::ActionKind::kKeepSets, newest)) return std::nullopt;
   wire::KeepSetsRequest request{.below = newest};
   for (const crds::StoredSet& set : c->sets) request.keep.push_back(set.id);
-  return migrate::Action::keep_sets(pod, request);
+  return migrate::Action::keep_sets(seat, request);
 }
 
 void choose_set(crds::BspJobStatus& status) {
@@ -221,13 +213,13 @@ Resumption resume_from(const crds::StoredSet& set, const Observed& o) {
   FirstFew waiting;
   for (const crds::RankPlace& place : o.job.status.ranks) {
     const std::uint32_t rank = place.rank.value;
-    if (const auto pod = o.pods.find(place.pod);
-        pod != o.pods.end() && !set.image.empty() && !pod->second.image.empty() && pod->second.image != set.image) {
+    if (const PodFacts* pod = o.pod(place.seat());
+        pod && !set.image.empty() && !pod->image.empty() && pod->image != set.image) {
       resumption.unusable =
-          std::format("it was made with image {}, and pod {} has {}", set.image, place.pod, pod->second.image);
+          std::format("it was made with image {}, and pod {} has {}", set.image, place.pod, pod->image);
       return resumption;
     }
-    const wire::RankStatus* s = status_of(o, place.pod);
+    const wire::RankStatus* s = o.said(place.seat());
     const bool of_set = s && s->transfer.migration == wire::set_name(set.id);
     if (of_set && s->transfer.phase == wire::TransferPhase::kFailed && s->transfer.unusable) {
       resumption.unusable = std::format("rank {}: {}", rank, s->transfer.error);
@@ -235,13 +227,14 @@ Resumption resume_from(const crds::StoredSet& set, const Observed& o) {
     }
     if (of_set && s->transfer.phase == wire::TransferPhase::kRestored) continue;
     const bool failed = of_set && s->transfer.phase == wire::TransferPhase::kFailed;
-    waiting.add(std::format("rank {} ({}){}{}", rank, place.pod, failed ? ": " : "", failed ? s->transfer.error : ""));
+    waiting.add(std::format("rank {} ({}){}{}", rank, name_of(place.seat()), failed ? ": " : "",
+                            failed ? s->transfer.error : ""));
     const bool loads = of_set && (s->transfer.phase == wire::TransferPhase::kReceiving ||
                                   s->transfer.phase == wire::TransferPhase::kRestoring);
     if (!s || loads) continue;
     resumption.loads.push_back(migrate::Action::load(
-        place.pod, {.image = {.set = set.id, .epoch = set.epoch, .attempt = set.attempt},
-                    .digest = hex_of(std::string_view(*digests).substr(kDigest * rank, kDigest))}));
+        place.seat(), {.image = {.set = set.id, .epoch = set.epoch, .attempt = set.attempt},
+                       .digest = hex_of(std::string_view(*digests).substr(kDigest * rank, kDigest))}));
   }
   resumption.done = waiting.empty();
   if (!resumption.done)

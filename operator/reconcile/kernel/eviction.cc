@@ -4,6 +4,7 @@
 #include <cmath>
 #include <format>
 
+#include "base/core/first_few.h"
 #include "base/json/bounded.h"
 #include "base/json/fields.h"
 #include "crds/bspjob.h"
@@ -39,14 +40,14 @@ bool is_controlled_by(const json& object, const std::string& uid) {
   });
 }
 
-// The rank, as its job's status has it.
+// The pod's ranks, as their job's status has them.
 struct Evicted {
   crds::BspJob job;
-  RankId rank;
+  std::vector<RankId> ranks;
   std::string node;
 };
 
-Result<Evicted> evicted_rank(const EvictionReview& review, const EvictionFacts& facts) {
+Result<Evicted> evicted_ranks(const EvictionReview& review, const EvictionFacts& facts) {
   const auto nothing = [](std::string why) { return fail(ErrorCode::kNotFound, std::move(why)); };
   if (!is_there(facts.pod)) return nothing("there is no such pod");
   const std::string uid = metadata_of(facts.pod, "uid");
@@ -60,30 +61,29 @@ Result<Evicted> evicted_rank(const EvictionReview& review, const EvictionFacts& 
   const crds::BspJobStatus& status = e.job.status;
   if (e.job.metadata.deletion_timestamp != Time{}) return nothing("its job is being deleted");
   if (!ranks_run(status)) return nothing(std::format("its job is {}", crds::to_string(status.phase)));
-  const auto place = std::ranges::find(status.ranks, review.pod, &crds::RankPlace::pod);
-  if (place == status.ranks.end() || status.epoch->members[place->rank.value].pod_uid != uid)
-    return nothing("no rank runs in the pod now");
+  for (const crds::RankPlace& place : status.ranks)
+    if (place.pod == review.pod && status.epoch->members[place.rank.value].pod_uid == uid)
+      e.ranks.push_back(place.rank);
+  if (e.ranks.empty()) return nothing("no rank runs in the pod now");
   if (!is_there(facts.budget) || goes(facts.budget)) return nothing("its job lets its pods be evicted");
-  e.rank = place->rank;
   e.node = text_at(part_at(facts.pod, "spec"), "nodeName");
   return e;
 }
 
-std::vector<crds::RankMigration> migrations_of(const Evicted& e, const EvictionFacts& facts) {
+std::vector<crds::RankMigration> migrations_of(const Evicted& e, RankId of, const EvictionFacts& facts) {
   std::vector<crds::RankMigration> found;
   for (const json& object : facts.migrations) {
     const bool owned = !part_at(part_at(object, "metadata"), "ownerReferences").empty();
     if (owned && !is_controlled_by(object, e.job.metadata.uid)) continue;  // of an earlier job of this name
-    if (auto m = crds::rank_migration_from_json(object);
-        m && m->spec.job == e.job.metadata.name && m->spec.rank == e.rank)
+    if (auto m = crds::rank_migration_from_json(object); m && m->spec.job == e.job.metadata.name && m->spec.rank == of)
       found.push_back(std::move(*m));
   }
   return found;
 }
 
 // "": nothing is under way for the rank.
-std::string on_its_way(const Evicted& e, const EvictionFacts& facts, const std::vector<crds::RankMigration>& known) {
-  const std::uint32_t rank = e.rank.value;
+std::string on_its_way(const Evicted& e, std::uint32_t rank, const EvictionFacts& facts,
+                       const std::vector<crds::RankMigration>& known) {
   if (const auto wave = stored_wave(e.job.status); wave && *wave && !migrate::is_finished(**wave))
     for (const migrate::Move& move : (*wave)->moves)
       if (move.rank == rank)
@@ -110,20 +110,19 @@ std::string on_its_way(const Evicted& e, const EvictionFacts& facts, const std::
 }
 
 // Deterministic: evictions of one pod at the same moment make one.
-crds::RankMigration request_to_leave(const Evicted& e, const std::string& pod_uid,
+crds::RankMigration request_to_leave(const Evicted& e, RankId rank, const std::string& pod_uid,
                                      const std::vector<crds::RankMigration>& known) {
   crds::RankMigration m;
   for (std::size_t again = 0; again <= known.size(); ++again) {
-    m.metadata.name =
-        named_after(e.job.metadata, std::format("-r{}-{}-e{}", e.rank.value, pod_uid.substr(0, 8), again));
+    m.metadata.name = named_after(e.job.metadata, std::format("-r{}-{}-e{}", rank.value, pod_uid.substr(0, 8), again));
     if (std::ranges::none_of(known, [&](const auto& each) { return each.metadata.name == m.metadata.name; })) break;
   }
   m.metadata.name_space = e.job.metadata.name_space;
   m.metadata.labels[std::string(names::kLabelJob)] = e.job.metadata.name;
-  m.metadata.labels[std::string(names::kLabelRank)] = std::to_string(e.rank.value);
+  m.metadata.labels[std::string(names::kLabelRank)] = std::to_string(rank.value);
   m.metadata.owner_references = owner_reference(e.job);
   m.spec.job = e.job.metadata.name;
-  m.spec.rank = e.rank;
+  m.spec.rank = rank;
   m.spec.target_node = crds::kAnyOtherNode;
   return m;
 }
@@ -152,17 +151,23 @@ Result<EvictionReview> eviction_review_from(const std::string& text) {
 }
 
 EvictionAnswer answer_eviction(const EvictionReview& review, const EvictionFacts& facts) {
-  const auto evicted = evicted_rank(review, facts);
+  const auto evicted = evicted_ranks(review, facts);
   if (!evicted) return {.allowed = true, .message = evicted.error().message, .ask = {}};
-  const auto known = migrations_of(*evicted, facts);
-  if (std::string why = on_its_way(*evicted, facts, known); !why.empty())
-    return {.allowed = false, .message = std::move(why), .ask = {}};
-  auto ask = request_to_leave(*evicted, metadata_of(facts.pod, "uid"), known);
-  return {.allowed = false,
-          .message =
-              std::format("rank {} {} asked to leave node {} (RankMigration {}); its pod goes once it runs elsewhere",
-                          evicted->rank.value, review.dry_run ? "would be" : "is", evicted->node, ask.metadata.name),
-          .ask = std::move(ask)};
+  EvictionAnswer answer{.allowed = false, .message = "", .ask = {}};
+  FirstFew texts("; ");
+  for (const RankId rank : evicted->ranks) {
+    const auto known = migrations_of(*evicted, rank, facts);
+    if (const std::string why = on_its_way(*evicted, rank.value, facts, known); !why.empty()) {
+      texts.add(why);
+      continue;
+    }
+    answer.ask.push_back(request_to_leave(*evicted, rank, metadata_of(facts.pod, "uid"), known));
+    texts.add(std::format("rank {} {} asked to leave node {} (RankMigration {}); its pod goes once it runs elsewhere",
+                          rank.value, review.dry_run ? "would be" : "is", evicted->node,
+                          answer.ask.back().metadata.name));
+  }
+  answer.message = texts.text();
+  return answer;
 }
 
 json to_review(const EvictionReview& review, const EvictionAnswer& answer) {

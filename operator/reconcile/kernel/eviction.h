@@ -42,8 +42,8 @@ struct EvictionFacts {
 
 struct EvictionAnswer {
   bool allowed = true;
-  std::string message;                     // why it is or isn't
-  std::optional<crds::RankMigration> ask;  // to be created; in a dry run too it is what would be
+  std::string message;                   // why it is or isn't
+  std::vector<crds::RankMigration> ask;  // to be created; in a dry run too they are what would be
 };
 EvictionAnswer answer_eviction(const EvictionReview& review, const EvictionFacts& facts);
 

@@ -26,7 +26,8 @@ bool is_of_its_target(const crds::RankMigration& m) {
   constexpr std::array kReasons{"PrepareTimeout", "TargetLost", "CPUFeaturesDiffer", "RuntimeDiffers"};
   if (s.phase != MigrationPhase::kRolledBack || (!std::ranges::contains(kReasons, s.reason) && !came_up(m)))
     return false;
-  return s.message.contains(s.target_pod + " ") || s.message.ends_with(" more") || s.message.contains(" more; ");
+  return s.message.contains(s.target_pod + " ") || s.message.contains(s.target_pod + "/") ||
+         s.message.ends_with(" more") || s.message.contains(" more; ");
 }
 
 }  // namespace

@@ -27,39 +27,44 @@ constexpr bool is_of_survivor(int exit_code) {
 // What was done to a rank from outside never follows from how another one ended. A program's own end may.
 enum class Weight { kDoneToIt, kOwnEnd, kOfSurvivor };
 
+// With pod and container, where it shares the pod with others.
+std::string text_of(std::uint32_t rank, const Seat& seat, const PodFacts& pod) {
+  const std::string name = std::format("rank {}", rank);
+  return pod.apps.size() == 1 ? name : std::format("{} ({}/{})", name, seat.pod, container_of(seat.local));
+}
+
 // How the program failed, according to its sidecar or else the node; nullopt: it runs, or ended well.
-std::optional<Failure> end_of(std::uint32_t rank, const std::string& pod, const PodFacts& facts,
-                              const SidecarFacts* sidecar, bool epoch_open) {
+std::optional<Failure> end_of(std::uint32_t rank, const Seat& seat, const AppFacts& app, const SidecarFacts* sidecar,
+                              bool epoch_open, const std::string& who) {
   const wire::RankStatus* status = sidecar && sidecar->status ? &*sidecar->status : nullptr;
   const bool reported = status && status->phase == wire::RankPhase::kExited;
-  if (!reported && !facts.app_ended) return std::nullopt;
-  int code = reported ? status->exit_code : facts.app_exit_code;
+  if (!reported && !app.ended) return std::nullopt;
+  int code = reported ? status->exit_code : app.exit_code;
   int signal = reported ? status->exit_signal : 0;
   if (!reported && code > 128) signal = code - 128, code = -1;
   const bool initialized = status && status->mpi_initialized;
   // bsp-init explains why a program could not be run; another attempt would fail alike.
   if (reported && !status->exit_message.empty() && !initialized && (code != 0 || signal != 0))
-    return Failure{rank, pod, "CannotRun", std::format("rank {}: {}", rank, status->exit_message), true};
+    return Failure{rank, seat, "CannotRun", std::format("{}: {}", who, status->exit_message), true};
   if (signal != 0) {
     if (reported && status->exit_message.starts_with(kKilledBecause))
-      return Failure{rank, pod, "RankKilled",
-                     std::format("rank {} was ended: {}", rank, status->exit_message.substr(kKilledBecause.size())),
-                     false};
-    const char* hint = facts.reason == "OOMKilled" ? " (out of memory: raise the memory limit of its container)"
-                       : signal == SIGKILL         ? " (killed from outside, or out of memory)"
-                                                   : "";
-    return Failure{rank, pod, "RankKilled", std::format("rank {} was ended by {}{}", rank, signal_name(signal), hint),
+      return Failure{rank, seat, "RankKilled",
+                     std::format("{} was ended: {}", who, status->exit_message.substr(kKilledBecause.size())), false};
+    const char* hint = app.reason == "OOMKilled" ? " (out of memory: raise the memory limit of its container)"
+                       : signal == SIGKILL       ? " (killed from outside, or out of memory)"
+                                                 : "";
+    return Failure{rank, seat, "RankKilled", std::format("{} was ended by {}{}", who, signal_name(signal), hint),
                    false};
   }
   if (code != 0)
     return Failure{
-        rank, pod, "RankExited", std::format("rank {} exited with code {}", rank, code), false, is_of_survivor(code)};
+        rank, seat, "RankExited", std::format("{} exited with code {}", who, code), false, is_of_survivor(code)};
   // MPI_Init returns only once the epoch is open.
   if (status ? !initialized : !epoch_open)
-    return Failure{rank, pod, "NotMpi",
-                   std::format("the program of rank {} ended without calling MPI_Init: a BSPJob runs MPI "
+    return Failure{rank, seat, "NotMpi",
+                   std::format("the program of {} ended without calling MPI_Init: a BSPJob runs MPI "
                                "programs that are linked dynamically with Open MPI 5 or newer",
-                               rank),
+                               who),
                    true};
   return std::nullopt;
 }
@@ -73,19 +78,18 @@ bool ended_by_itself(const wire::RankStatus& status) {
 // Every rank has returned from MPI_Finalize, or exited with 0: the job's results are complete.
 bool all_finalized(const Observed& o) {
   return std::ranges::all_of(o.job.status.ranks, [&](const crds::RankPlace& place) {
-    const auto sidecar = o.sidecars.find(place.pod);
-    if (sidecar != o.sidecars.end() && sidecar->second.status && sidecar->second.status->mpi_finalized) return true;
-    const auto pod = o.pods.find(place.pod);
-    return pod != o.pods.end() && pod->second.app_ended &&
-           (pod->second.app_exit_code == 0 || pod->second.app_finalized);
+    const wire::RankStatus* said = o.said(place.seat());
+    if (said && said->mpi_finalized) return true;
+    const AppFacts* app = o.app(place.seat());
+    return app && app->ended && (app->exit_code == 0 || app->finalized);
   });
 }
 
 }  // namespace
 
 std::string where(const crds::RankPlace& place, const Observed& o) {
-  const auto pod = o.pods.find(place.pod);
-  const std::string& node = pod != o.pods.end() && !pod->second.node.empty() ? pod->second.node : place.node;
+  const PodFacts* pod = o.pod(place.seat());
+  const std::string& node = pod && !pod->node.empty() ? pod->node : place.node;
   if (node.empty()) return "";
   const auto trouble = o.node_troubles.find(node);
   return std::format("; it was on node {}{}", node,
@@ -100,17 +104,15 @@ std::string with_reason(std::string what, const std::string& why) {
 // A survivor's end is all that is known, and another rank has fallen silent: its machine has gone, of which the cluster hears later.
 void blame_silent_rank(const Observed& o, Failure& failure) {
   for (const crds::RankPlace& place : o.job.status.ranks) {
-    const auto sidecar = o.sidecars.find(place.pod);
-    const auto pod = o.pods.find(place.pod);
-    if (place.pod == failure.pod || sidecar == o.sidecars.end() || pod == o.pods.end() || pod->second.app_ended)
-      continue;
-    const auto& said = sidecar->second.status;
-    if (sidecar->second.unreachable_since == SteadyTime{} || (said && said->phase == wire::RankPhase::kExited))
-      continue;
-    failure.message = std::format("the sidecar of rank {} ({}) does not answer{}, and {}", place.rank.value, place.pod,
-                                  where(place, o), failure.message);
+    const SidecarFacts* sidecar = o.sidecar(place.seat());
+    const AppFacts* app = o.app(place.seat());
+    if (place.pod == failure.seat.pod || !sidecar || !app || app->ended) continue;
+    const auto& said = sidecar->status;
+    if (sidecar->unreachable_since == SteadyTime{} || (said && said->phase == wire::RankPhase::kExited)) continue;
+    failure.message = std::format("the sidecar of rank {} ({}) does not answer{}, and {}", place.rank.value,
+                                  name_of(place.seat()), where(place, o), failure.message);
     failure.rank = place.rank.value;
-    failure.pod = place.pod;
+    failure.seat = place.seat();
     failure.reason = "SidecarLost";
     return;
   }
@@ -128,42 +130,41 @@ std::optional<Failure> find_failure(const Observed& o, const JobLimits& limits) 
   };
   for (const crds::RankPlace& place : o.job.status.ranks) {
     const std::uint32_t rank = place.rank.value;
-    const auto pod = o.pods.find(place.pod);
-    if (pod == o.pods.end()) {
+    const Seat seat = place.seat();
+    const PodFacts* pod = o.pod(seat);
+    if (!pod) {
       if (o.job.status.epoch)
-        consider({rank, place.pod, "PodLost",
-                  std::format("pod {} of rank {} is gone", place.pod, rank) + where(place, o), false},
-                 Weight::kDoneToIt, o.steady);
+        consider(
+            {rank, seat, "PodLost", std::format("pod {} of rank {} is gone", place.pod, rank) + where(place, o), false},
+            Weight::kDoneToIt, o.steady);
       continue;
     }
-    const PodFacts& facts = pod->second;
-    const auto it = o.sidecars.find(place.pod);
-    const SidecarFacts* sidecar = it == o.sidecars.end() ? nullptr : &it->second;
-    if (facts.cannot_start) {
-      const bool image = facts.reason.starts_with("ErrImage");
-      return Failure{rank, place.pod, image ? "ImageNotFound" : "CannotStart",
-                     std::format("pod {}: {}", place.pod, facts.app_message.empty() ? facts.reason : facts.app_message),
-                     true};
+    const AppFacts& app = pod->app(seat.local);
+    const SidecarFacts* sidecar = o.sidecar(seat);
+    if (app.cannot_start) {
+      const bool image = app.reason.starts_with("ErrImage");
+      return Failure{rank, seat, image ? "ImageNotFound" : "CannotStart",
+                     std::format("pod {}: {}", name_of(seat), app.message.empty() ? app.reason : app.message), true};
     }
-    if (facts.pod_ended && !(sidecar && sidecar->status && ended_by_itself(*sidecar->status))) {
+    if (app.pod_ended && !(sidecar && sidecar->status && ended_by_itself(*sidecar->status))) {
       // Every attempt would end alike.
-      const bool final = facts.reason == "DeadlineExceeded";
-      const bool named = final || facts.reason == "InitContainerFailed";
-      consider({rank, place.pod, named ? facts.reason : "PodLost",
+      const bool final = app.reason == "DeadlineExceeded";
+      const bool named = final || app.reason == "InitContainerFailed";
+      consider({rank, seat, named ? app.reason : "PodLost",
                 std::format("the node ended pod {} of rank {}: {}", place.pod, rank,
-                            facts.app_message.empty() ? facts.reason : facts.app_message) +
+                            app.message.empty() ? app.reason : app.message) +
                     where(place, o),
                 final},
                Weight::kDoneToIt, o.steady);
       continue;
     }
-    auto end = end_of(rank, place.pod, facts, sidecar, o.job.status.epoch.has_value());
-    if (facts.app_ended && !end) continue;  // well
-    if (facts.deleting) {                   // so its program was told to end
-      consider({rank, place.pod, "PodLost",
+    auto end = end_of(rank, seat, app, sidecar, o.job.status.epoch.has_value(), text_of(rank, seat, *pod));
+    if (app.ended && !end) continue;  // well
+    if (pod->deleting) {              // so its program was told to end
+      consider({rank, seat, "PodLost",
                 with_reason(std::format("pod {} of rank {} {}", place.pod, rank,
-                                        facts.vanished ? "is gone" : "is being deleted"),
-                            facts.disruption) +
+                                        pod->vanished ? "is gone" : "is being deleted"),
+                            pod->disruption) +
                     where(place, o),
                 false},
                Weight::kDoneToIt, o.steady);
@@ -175,7 +176,7 @@ std::optional<Failure> find_failure(const Observed& o, const JobLimits& limits) 
   }
   for (const Silence::Rank& silent : judge_silence(o, limits).ranks)
     if (silent.gone)
-      consider({silent.rank, silent.pod, "SidecarLost", silent.text, false}, Weight::kDoneToIt, silent.since);
+      consider({silent.rank, silent.seat, "SidecarLost", silent.text, false}, Weight::kDoneToIt, silent.since);
   if (found && found->of_survivor) blame_silent_rank(o, *found);
   // How a finished program exits is no reason to compute everything again.
   if (found && !found->final && all_finalized(o)) {

@@ -76,8 +76,8 @@ bool waits_in_gang(const Observed& o) {
   const crds::BspJobStatus& status = o.job.status;
   return starts_by_scheduler(o) && status.phase == crds::JobPhase::kStarting &&
          std::ranges::all_of(status.ranks, [&](const crds::RankPlace& place) {
-           const auto pod = o.pods.find(place.pod);
-           return pod != o.pods.end() && pod->second.node.empty();
+           const PodFacts* pod = o.pod(place.seat());
+           return pod && pod->node.empty();
          });
 }
 

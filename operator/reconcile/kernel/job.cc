@@ -53,7 +53,7 @@ void JobKernel::fail_attempt(const Failure& failure) {
                                .message = failure.message,
                                .rank = failure.rank ? std::optional<RankId>(RankId{*failure.rank}) : std::nullopt});
   if (status().restarts.size() > crds::kShownRestarts) status().restarts.erase(status().restarts.begin());
-  change.show_logs_of = failure.pod;
+  change.show_logs_of = failure.seat;
   status().migrations.active = 0;
   if (failure.final) return enter(JobPhase::kFailed, failure.reason, failure.message);
   const std::uint32_t failed = failed_attempts(status());
@@ -75,7 +75,7 @@ bool JobKernel::past_deadline() const {
 
 void JobKernel::fail_by_deadline() {
   fail_attempt({{},
-                "",
+                {},
                 "DeadlineExceeded",
                 std::format("the job ran longer than spec.runPolicy.activeDeadlineSeconds ({} s)",
                             *o.job.spec.run_policy.active_deadline_seconds),
@@ -83,27 +83,20 @@ void JobKernel::fail_by_deadline() {
 }
 
 bool JobKernel::container_ends(const Failure& failure) const {
-  const auto pod = o.pods.find(failure.pod);
-  const auto sidecar = o.sidecars.find(failure.pod);
-  if (pod == o.pods.end() || sidecar == o.sidecars.end() || pod->second.app_ended) return false;
-  const wire::RankStatus* status = rank_status(failure.pod);
-  return status && status->phase == wire::RankPhase::kExited &&
-         o.steady - sidecar->second.phase_since < job_limits.container_end;
+  const AppFacts* app = o.app(failure.seat);
+  const SidecarFacts* sidecar = o.sidecar(failure.seat);
+  if (!app || !sidecar || app->ended) return false;
+  return sidecar->status && sidecar->status->phase == wire::RankPhase::kExited &&
+         o.steady - sidecar->phase_since < job_limits.container_end;
 }
 
-bool exited_well(const PodFacts* pod, const wire::RankStatus* said) {
+bool exited_well(const AppFacts* app, const wire::RankStatus* said) {
   if (said && said->phase == wire::RankPhase::kExited) return said->exit_code == 0 && said->exit_signal == 0;
-  return pod && pod->app_ended && pod->app_exit_code == 0;
+  return app && app->ended && app->exit_code == 0;
 }
 
 bool JobKernel::exited_well(const crds::RankPlace& place) const {
-  const auto pod = o.pods.find(place.pod);
-  return reconcile::exited_well(pod == o.pods.end() ? nullptr : &pod->second, rank_status(place.pod));
-}
-
-const wire::RankStatus* JobKernel::rank_status(const std::string& pod) const {
-  const auto it = o.sidecars.find(pod);
-  return it == o.sidecars.end() || !it->second.status ? nullptr : &*it->second.status;
+  return reconcile::exited_well(o.app(place.seat()), o.said(place.seat()));
 }
 
 bool JobKernel::pods_left() const {
@@ -227,15 +220,18 @@ void JobKernel::finished() {
   if (ended) notices.migrations = show_wave(**wave, o);
   end_orphans(ended ? &**wave : nullptr);
   const auto policy = o.job.spec.run_policy.clean_pod_policy;
-  std::set<std::string_view> pods_of_ranks;
-  for (const crds::RankPlace& place : status().ranks) pods_of_ranks.insert(place.pod);
+  std::set<std::string_view> pods_of_ranks, with_programs;
+  for (const crds::RankPlace& place : status().ranks) {
+    pods_of_ranks.insert(place.pod);
+    // The sidecar reports an end before the node does; the pod holds the log that says why.
+    const AppFacts* app = o.app(place.seat());
+    const wire::RankStatus* said = o.said(place.seat());
+    if (!(app && app->ended) && !(said && said->phase == wire::RankPhase::kExited)) with_programs.insert(place.pod);
+  }
   for (const auto& [name, pod] : o.pods) {
     const bool current = pods_of_ranks.contains(name);
-    // The sidecar reports an end before the node does; the pod holds the log that says why.
-    const wire::RankStatus* s = rank_status(name);
-    const bool ended_app = pod.app_ended || (s && s->phase == wire::RankPhase::kExited);
     // A pod whose other containers never end holds its slot for as long as it exists.
-    const bool runs = !ended_app || (pod.others_run && o.ended_for > kOthersEnd);
+    const bool runs = with_programs.contains(name) || (pod.others_run && o.ended_for > kOthersEnd);
     const bool remove =
         policy == crds::CleanPodPolicy::kAll || !current || (policy == crds::CleanPodPolicy::kRunning && runs);
     if (remove && !pod.deleting) work.delete_pods.push_back(name);

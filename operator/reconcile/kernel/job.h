@@ -34,7 +34,7 @@ Step reconcile_job(const Observed& o, const Advice& advice, const migrate::Limit
 // Why an attempt can't go on, and whether another one might.
 struct Failure {
   std::optional<std::uint32_t> rank;
-  std::string pod;
+  Seat seat;  // of no pod: none
   std::string reason;
   std::string message;
   bool final = false;
@@ -42,7 +42,7 @@ struct Failure {
   SteadyTime since{};        // when it was first seen, if that is known
 };
 // The program ended with code 0: its sidecar knows how it ended, the node only how bsp-init did. Null: not known.
-bool exited_well(const PodFacts* pod, const wire::RankStatus* said);
+bool exited_well(const AppFacts* app, const wire::RankStatus* said);
 std::optional<Failure> find_failure(const Observed& o, const JobLimits& limits);
 // "; it was on node X, which is not ready": for the message about a lost rank. "" if no node is known.
 std::string where(const crds::RankPlace& place, const Observed& o);

@@ -58,8 +58,6 @@ struct JobKernel {
   void fail_by_deadline();
   // As find_failure() sees it: the sidecar knows how the program ended, the node only how bsp-init did.
   bool exited_well(const crds::RankPlace& place) const;
-  // What the sidecar of that pod said last; null if it never did.
-  const wire::RankStatus* rank_status(const std::string& pod) const;
   // A pod on a lost node no longer counts once nothing can run there: its name and certificate are never used again.
   bool pods_left() const;
   void note_lost_pods();     // which the next attempt waits for
@@ -96,6 +94,8 @@ struct JobKernel {
   // Why the job can't have all its slots now and will have them: others hold them, or start first. "": it need not wait.
   std::string waits_for_slots(const std::vector<std::string>& sets, bool mapped) const;
   void place_all(const std::vector<ProcessorId>& mapping, const decide::Platform& platform);
+  void seat_all();
+  std::vector<std::uint32_t> ranks_beside(const crds::RankPlace& first) const;
   bool create_pod(const crds::RankPlace& place, NotReady& not_ready);
   void check_pod(const crds::RankPlace& place, const PodFacts& pod, NotReady& not_ready) const;
   void wait_for(const NotReady& not_ready);

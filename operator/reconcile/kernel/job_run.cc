@@ -16,7 +16,7 @@ using crds::JobPhase;
 
 void JobKernel::running() {
   auto stored = stored_wave(status());
-  if (!stored) return fail_attempt({{}, "", "Internal", stored.error().message, true});
+  if (!stored) return fail_attempt({{}, {}, "Internal", stored.error().message, true});
   // Before a rank's end is seen: what all have stored by then counts.
   if (auto settled = settle_set(o, status())) {
     stores = true;
@@ -45,14 +45,15 @@ void JobKernel::running() {
   // An armed gate whose operator died before its verdict still holds a rank.
   const wire::Token token = newest_token(status(), *stored);
   for (const crds::RankPlace& place : status().ranks)
-    if (const wire::RankStatus* s = rank_status(place.pod);
+    if (const wire::RankStatus* s = o.said(place.seat());
         s && s->gate_superstep != 0 && !s->gate_committed && s->phase != wire::RankPhase::kExited)
-      work.actions.emplace_back(migrate::Action::cancel_gate(place.pod, s->gate_superstep)).token = token;
+      work.actions.emplace_back(migrate::Action::cancel_gate(place.seat(), s->gate_superstep)).token = token;
   if (status().phase == JobPhase::kMigrating) return enter(JobPhase::kRunning, "Running", "every rank runs");
   // A wave would be rolled back at once.
   if (!silence.ranks.empty()) return;
   // The next wave replaces this one in the status, so finish this one's remaining work first.
-  if (!notices.migrations.empty() || !work.delete_pods.empty() || !o.being_made.empty()) return;
+  const bool kills = std::ranges::contains(work.actions, migrate::ActionKind::kKill, &migrate::Action::kind);
+  if (!notices.migrations.empty() || !work.delete_pods.empty() || kills || !o.being_made.empty()) return;
   if (auto remove = remove_older_sets(o)) work.actions.push_back(std::move(*remove));
   if (set_is_due(o)) {
     const migrate::Wave wave = begin_set(o, status());
@@ -181,9 +182,9 @@ void JobKernel::migrating(const migrate::Wave& wave) {
     if (view.job_ends && next->wave.reason == "Cancelled") return past_deadline() ? fail_by_deadline() : suspend();
     const auto lost = next->wave.lost_rank;
     if (lost && failure && failure->rank != lost)  // which the wave has met first
-      fail_attempt({failure->rank, failure->pod, next->wave.reason, failure->message, false});
+      fail_attempt({failure->rank, failure->seat, next->wave.reason, failure->message, false});
     else
-      fail_attempt({lost, lost ? status().ranks[*lost].pod : "", next->wave.reason,
+      fail_attempt({lost, lost ? status().ranks[*lost].seat() : Seat{}, next->wave.reason,
                     next->wave.message + (lost ? where(status().ranks[*lost], o) : ""), false});
   }
 }

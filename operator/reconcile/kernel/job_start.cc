@@ -1,6 +1,10 @@
 // Pending and Starting: ranks get places, pods are created, and when all are ready the first epoch opens.
 #include <algorithm>
 #include <format>
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
 
 #include "base/json/fields.h"
 #include "operator/decide/model/mapping.h"
@@ -203,9 +207,34 @@ void JobKernel::place_all(const std::vector<ProcessorId>& mapping, const decide:
     place.rank = {r};
     place.set = platform.sets[processor.set.value].name;
     place.node = processor.name;
-    place.pod = pod_name(o.job.metadata.name, r, generation);
-    place.generation = generation + 1;
+    place.generation = generation;
   }
+  seat_all();
+}
+
+// Ranks on one node share pods, each of which is named after its first rank. A pod's generation is none that any of its ranks
+// has had.
+void JobKernel::seat_all() {
+  const std::uint32_t most = most_seats(o.job.spec);
+  std::map<std::pair<std::string_view, std::string_view>, std::vector<std::uint32_t>> filling;  // pods, by Set and node
+  const auto seat = [&](const std::vector<std::uint32_t>& ranks) {
+    std::uint32_t generation = 0;
+    for (const std::uint32_t r : ranks) generation = std::max(generation, status().ranks[r].generation);
+    for (std::uint32_t local = 0; local < ranks.size(); ++local) {
+      crds::RankPlace& place = status().ranks[ranks[local]];
+      place.pod = pod_name(o.job.metadata.name, ranks.front(), generation);
+      place.local = local;
+      place.generation = generation + 1;
+    }
+  };
+  for (const crds::RankPlace& place : status().ranks) {
+    std::vector<std::uint32_t>& ranks = filling[{place.set, place.node}];
+    // Where a pool's first node is still to come, nobody knows what it has slots for.
+    const bool is_auto = o.job.spec.ranks_per_pod.most == crds::RanksPerPod::kAuto;
+    if (ranks.size() >= most || (is_auto && place.node.empty() && !ranks.empty())) seat(std::exchange(ranks, {}));
+    ranks.push_back(place.rank.value);
+  }
+  for (const auto& [at, ranks] : filling) seat(ranks);
 }
 
 std::string JobKernel::mapped() {
@@ -228,13 +257,13 @@ void JobKernel::starting() {
   wire::EpochPlan plan;
   plan.sets = observe::set_names(o.job.spec.sets, o.nodes);
   for (const crds::RankPlace& place : status().ranks) {
-    const auto pod = o.pods.find(place.pod);
-    if (pod == o.pods.end()) {
+    const PodFacts* pod = o.pod(place.seat());
+    if (!pod) {
       if (!create_pod(place, not_ready)) return;
       continue;
     }
-    check_pod(place, pod->second, not_ready);
-    add_member(plan, place.rank.value, place.pod, place.set, pod->second);
+    check_pod(place, *pod, not_ready);
+    add_member(plan, place, *pod);
   }
   keep_pod_group();
   if (!not_ready.all.empty()) return wait_for(not_ready);
@@ -308,8 +337,8 @@ void JobKernel::set_cpu_level(wire::EpochPlan& plan) {
 void JobKernel::keep_pod_group() {
   if (!starts_by_scheduler(o)) return;
   const auto waits = [&](const crds::RankPlace& place) {
-    const auto pod = o.pods.find(place.pod);
-    return pod == o.pods.end() || pod->second.node.empty();
+    const PodFacts* pod = o.pod(place.seat());
+    return !pod || pod->node.empty();
   };
   if (std::ranges::any_of(status().ranks, waits)) work.pod_group = make_pod_group(o.job, group_of_start());
 }
@@ -324,11 +353,20 @@ constexpr std::chrono::seconds kSchedulerAnswers{15};
 }  // namespace
 
 void JobKernel::NotReady::add(const crds::RankPlace& place, std::string_view lack, bool of_others) {
-  all.add(std::format("{} of rank {} {}", place.pod, place.rank.value, lack));
+  all.add(std::format("{} of rank {} {}", name_of(place.seat()), place.rank.value, lack));
   for_others |= of_others;
 }
 
+std::vector<std::uint32_t> JobKernel::ranks_beside(const crds::RankPlace& first) const {
+  std::vector<std::uint32_t> ranks;
+  if (most_seats(o.job.spec) == 1) return ranks;
+  for (const crds::RankPlace& place : o.job.status.ranks)  // seats were filled in the order of ranks
+    if (place.local != 0 && place.pod == first.pod) ranks.push_back(place.rank.value);
+  return ranks;
+}
+
 bool JobKernel::create_pod(const crds::RankPlace& place, NotReady& not_ready) {
+  if (place.local != 0) return true;  // with the rank that it is named after
   if (!o.being_made.contains(place.pod))
     work.create_pods.push_back({.rank = place.rank.value,
                                 .generation = place.generation - 1,
@@ -339,6 +377,7 @@ bool JobKernel::create_pod(const crds::RankPlace& place, NotReady& not_ready) {
                                 .resumes = set_of_start(status()) != nullptr,
                                 .migration = "",
                                 .pod_group = group_of_start(),
+                                .beside = ranks_beside(place),
                                 .runtime_image = runtime_image_of(o)});
   const auto why = o.not_created.find(place.pod);
   if (why == o.not_created.end()) {
@@ -347,8 +386,11 @@ bool JobKernel::create_pod(const crds::RankPlace& place, NotReady& not_ready) {
   }
   if (why->second.code == ErrorCode::kInvalid) {
     fail_attempt(
-        {place.rank.value, "", "InvalidPod",
-         std::format("spec.template: the pod of rank {} is refused: {}", place.rank.value, why->second.message), true});
+        {place.rank.value,
+         {},
+         "InvalidPod",
+         std::format("spec.template: the pod of rank {} is refused: {}", place.rank.value, why->second.message),
+         true});
     return false;
   }
   not_ready.add(place, "can't be created: " + why->second.message, true);
@@ -356,6 +398,8 @@ bool JobKernel::create_pod(const crds::RankPlace& place, NotReady& not_ready) {
 }
 
 void JobKernel::check_pod(const crds::RankPlace& place, const PodFacts& pod, NotReady& not_ready) const {
+  // The pod's first rank says what the pod as a whole lacks.
+  if (place.local != 0 && (pod.address.empty() || !pod.start_delay.empty())) return;
   if (!pod.unscheduled.empty() && pod.address.empty()) {
     not_ready.add(place, "finds no node: " + pod.unscheduled, true);
     return;
@@ -377,7 +421,7 @@ void JobKernel::check_pod(const crds::RankPlace& place, const PodFacts& pod, Not
     return;
   }
   if (exited_well(place)) return;  // a short program, not seen to run
-  const wire::RankStatus* s = rank_status(place.pod);
+  const wire::RankStatus* s = o.said(place.seat());
   if (pod.address.empty())
     not_ready.add(place, "has no address");
   else if (!s)
@@ -399,13 +443,13 @@ void JobKernel::wait_for(const NotReady& not_ready) {
   if (!status().epoch && too_long && !not_ready.delay.empty())
     // It has had its full time, so another attempt would time out too.
     fail_attempt({{},
-                  "",
+                  {},
                   not_ready.by_image ? "ImageNotFound" : "CannotStart",
                   std::format("{}, for {:.0f} s", not_ready.delay, to_seconds(job_limits.start)),
                   true});
   else if (!status().epoch && too_long)
     fail_attempt({{},
-                  "",
+                  {},
                   "StartTimeout",
                   std::format("not every rank's pod was ready after {:.0f} s: {}", to_seconds(job_limits.start),
                               not_ready.all.text()),
@@ -418,7 +462,7 @@ void JobKernel::wait_for(const NotReady& not_ready) {
 bool JobKernel::open_epoch() {
   const wire::EpochPlan& epoch = *status().epoch;
   const bool all_prepared = std::ranges::all_of(epoch.members, [&](const wire::Member& m) {
-    const wire::RankStatus* s = rank_status(m.pod);
+    const wire::RankStatus* s = o.said(seat_of(m));
     return s && (s->prepared_epoch >= epoch.epoch || s->epoch >= epoch.epoch);
   });
   bool open = true;
@@ -428,17 +472,19 @@ bool JobKernel::open_epoch() {
     action.token = token;
     work.actions.push_back(std::move(action));
   };
+  std::set<std::string_view> asked;
   for (const wire::Member& m : epoch.members) {
-    const wire::RankStatus* s = rank_status(m.pod);
+    const wire::RankStatus* s = o.said(seat_of(m));
     if (s && s->epoch >= epoch.epoch && s->phase != wire::RankPhase::kOpening) continue;
     if (exited_well(status().ranks[m.rank])) continue;
     open = false;
     if (!s) continue;
     if (s->prepared_epoch < epoch.epoch) {
+      if (!asked.insert(m.pod).second) continue;  // a sidecar prepares the epoch for all seats of its pod
       if (!plan) plan = std::make_shared<const wire::EpochPlan>(epoch);
-      act(migrate::Action::prepare_epoch(m.pod, plan));
+      act(migrate::Action::prepare_epoch(seat_of(m), plan));
     } else if (all_prepared) {
-      act(migrate::Action::open_epoch(m.pod, epoch.epoch));
+      act(migrate::Action::open_epoch(seat_of(m), epoch.epoch));
     }
   }
   return open;

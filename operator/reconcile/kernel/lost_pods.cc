@@ -60,12 +60,13 @@ void LostPods::judge(std::map<std::string, PodFacts>& pods,
 
 // --- Pods whose objects are gone ---------------------------------------------------------------------------------------
 namespace {
-// Of a pod that this operator knows from a status only.
-PodFacts unseen(std::string uid, std::string node, std::uint32_t rank, std::string address = "") {
+// Of a pod that this operator knows from a status only, which names a rank in one of its seats.
+PodFacts unseen(std::string uid, std::string node, std::uint32_t rank, std::uint32_t local, std::string address = "") {
   PodFacts facts;
   facts.uid = std::move(uid);
   facts.node = std::move(node);
-  facts.rank = rank;
+  facts.apps.resize(local + 1);
+  facts.apps[local].rank = rank;
   facts.address = std::move(address);
   return facts;
 }
@@ -101,7 +102,7 @@ void VanishedPods::note_seen(const std::map<std::string, PodFacts>& pods,
   });
   for (const auto& [name, facts] : pods) {
     Seen& seen = seen_[name];
-    seen.ended |= facts.app_ended || facts.node.empty() || has_exited(name);
+    seen.ended |= facts.all_apps(&AppFacts::ended) || facts.node.empty() || has_exited(name);
     if (seen.facts != facts) seen.facts = facts;  // of ten thousand pods hardly any has changed
   }
 }
@@ -110,7 +111,7 @@ void VanishedPods::note_stored(const crds::BspJobStatus& status, const std::map<
                                SteadyTime now) {
   for (const crds::VanishedPod& pod : status.vanished) {
     if (pods.contains(pod.pod)) continue;
-    PodFacts facts = unseen(pod.uid, pod.node, 0);
+    PodFacts facts = unseen(pod.uid, pod.node, 0, 0);
     facts.grace_seconds = pod.grace_seconds;
     miss(pod.pod, std::move(facts), now);
   }
@@ -123,21 +124,29 @@ void VanishedPods::note_never_seen(const crds::BspJobStatus& status, const std::
   for (const wire::Member& member : status.epoch->members) {
     if (pods.contains(member.pod)) continue;
     const bool placed = member.rank < status.ranks.size() && status.ranks[member.rank].pod == member.pod;
-    miss(member.pod, unseen(member.pod_uid, placed ? status.ranks[member.rank].node : "", member.rank, member.address),
+    miss(member.pod,
+         unseen(member.pod_uid, placed ? status.ranks[member.rank].node : "", member.rank, member.seat, member.address),
          now);
   }
   const auto wave = stored_wave(status);
   if (!wave || !*wave || migrate::is_finished(**wave)) return;
   for (const migrate::Move& move : (*wave)->moves) {
     if (!move.target_uid.empty() && !pods.contains(move.target_pod))
-      miss(move.target_pod, unseen(move.target_uid, move.target_node, move.rank, move.target_address), now);
+      miss(move.target_pod,
+           unseen(move.target_uid, move.target_node, move.rank, move.target_local, move.target_address), now);
     if (!move.source_uid.empty() && !pods.contains(move.source_pod))
-      miss(move.source_pod, unseen(move.source_uid, move.source_node, move.rank, move.source_address), now);
+      miss(move.source_pod,
+           unseen(move.source_uid, move.source_node, move.rank, move.source_local, move.source_address), now);
   }
 }
 
 void VanishedPods::miss(const std::string& pod, PodFacts facts, SteadyTime now) {
-  if (!ended_.contains(facts.uid)) missed_.try_emplace(pod, std::move(facts), now);
+  if (ended_.contains(facts.uid)) return;
+  const auto missed = missed_.find(pod);
+  if (missed == missed_.end())
+    missed_.emplace(pod, Missed{std::move(facts), now});
+  else if (missed->second.facts.uid == facts.uid && missed->second.facts.apps.size() < facts.apps.size())
+    missed->second.facts.apps = std::move(facts.apps);  // another of its seats
 }
 
 void VanishedPods::settle(const std::map<std::string, PodFacts>& pods) {

@@ -18,7 +18,7 @@ std::string mebibytes(std::int64_t bytes) { return std::format("{} MiB", bytes >
 
 MoveCapacity::MoveCapacity(const Observed& o)
     : o_(o), asked_(requests_of_rank(o.job.spec.pod_template, o.job.spec.sidecar.resources).memory) {
-  for (const auto& [name, pod] : o.pods) ++held_[pod.node];
+  for (const auto& [name, pod] : o.pods) held_[pod.node] += static_cast<std::uint32_t>(pod.apps.size());
 }
 
 MoveMemory MoveCapacity::of(const crds::RankPlace& rank) const {

@@ -40,8 +40,8 @@ class MoveCapacity {
 
  private:
   const Observed& o_;
-  std::int64_t asked_;                         // by a pod
-  std::map<std::string, std::uint32_t> held_;  // pods, by node
+  std::int64_t asked_;                         // by a rank
+  std::map<std::string, std::uint32_t> held_;  // slots, by node
 };
 
 // Hides from decisions the slots for which a node lacks the memory. Returns the ranks that are too large: they stay, and don't

@@ -47,44 +47,83 @@ bool is_final(const std::string& reason) {
 // Of the user's containers too: none of the pod starts before its init containers have ended. Where the program runs,
 // its sidecar is being created again, or another container has yet to start; neither ends the rank, nor undoes its end.
 void note_waiting(const json& container, PodFacts& facts) {
-  if (facts.app_ended) return;
   const json& waiting = part_at(part_at(container, "state"), "waiting");
   const std::string reason = text_at(waiting, "reason"), message = text_at(waiting, "message");
-  if (is_final(reason) && !facts.app_running) {
-    facts.cannot_start = true;
-    facts.reason = reason;
-    facts.app_message = message;
-  } else if (!is_usual(reason) && facts.start_delay.empty()) {
-    facts.start_delay = std::format("container {} waits: {}{}{}", text_at(container, "name"), reason,
-                                    message.empty() ? "" : ": ", message);
-    facts.delayed_by_image = is_of_image(reason);
+  const auto local = local_of(text_at(container, "name"));
+  bool delays = false;
+  for (std::uint32_t i = 0; i < facts.apps.size(); ++i) {
+    AppFacts& app = facts.apps[i];
+    const bool another = local && *local < facts.apps.size() && *local != i;  // seat's container
+    if (app.ended || another) continue;
+    if (is_final(reason) && !app.running) {
+      app.cannot_start = true;
+      app.reason = reason;
+      app.message = message;
+    } else if (!is_usual(reason)) {
+      delays = true;
+    }
   }
+  if (!delays || !facts.start_delay.empty()) return;
+  facts.start_delay = std::format("container {} waits: {}{}{}", text_at(container, "name"), reason,
+                                  message.empty() ? "" : ": ", message);
+  facts.delayed_by_image = is_of_image(reason);
 }
 
 bool is_killed(int exit_code) { return exit_code == 128 + SIGKILL || exit_code == 128 + SIGTERM; }
 
 // Why the node ended a pod: of one whose program it had not started or not seen to end, and of one whose program it has killed
 // with it, as its container's exit code alone doesn't tell.
-void note_end(const json& pod, PodFacts& facts) {
+void note_end(const json& pod, AppFacts& facts) {
   const json& status = part_at(pod, "status");
   facts.reason = text_at(status, "reason");
-  facts.app_message = text_at(status, "message");
+  facts.message = text_at(status, "message");
   for (const json& container : part_at(status, "initContainerStatuses")) {
     const json& end = part_at(part_at(container, "state"), "terminated");
     const int code = whole_number<int>(part_at(end, "exitCode")).value_or(0);
     if (code == 0 || !facts.reason.empty()) continue;
     facts.reason = "InitContainerFailed";
-    facts.app_message = std::format("init container {} ended with code {}{}", text_at(container, "name"), code,
-                                    text_at(end, "reason") == "OOMKilled" ? " (out of memory)" : "");
+    facts.message = std::format("init container {} ended with code {}{}", text_at(container, "name"), code,
+                                text_at(end, "reason") == "OOMKilled" ? " (out of memory)" : "");
   }
   if (facts.reason == "DeadlineExceeded")
-    facts.app_message = "spec.template.spec.activeDeadlineSeconds has passed; raise it, or use spec.runPolicy's";
-  if (facts.app_message.contains("EmptyDir volume"))
-    facts.app_message += facts.app_message.contains("\"bsp-run\"")
-                             ? " (spec.checkpoint.sizeLimit)"
-                             : " (emptyDir.sizeLimit of the volume in spec.template.spec.volumes)";
+    facts.message = "spec.template.spec.activeDeadlineSeconds has passed; raise it, or use spec.runPolicy's";
+  if (facts.message.contains("EmptyDir volume"))
+    facts.message += facts.message.contains("\"bsp-run\"")
+                         ? " (spec.checkpoint.sizeLimit)"
+                         : " (emptyDir.sizeLimit of the volume in spec.template.spec.volumes)";
   if (facts.reason.empty()) facts.reason = "PodFailed";
-  if (facts.app_message.empty()) facts.app_message = "the node ended the pod";
+  if (facts.message.empty()) facts.message = "the node ended the pod";
+}
+
+void note_app(const json& state, AppFacts& app) {
+  app.running = part_at(state, "running").is_object();
+  const json& end = part_at(state, "terminated");
+  if (!end.is_object()) return;
+  app.ended = true;
+  app.exit_code = whole_number<int>(part_at(end, "exitCode")).value_or(1);
+  app.reason = text_at(end, "reason");
+  app.message = text_at(end, "message");
+  app.finalized = app.message.contains(names::kFinalizedNote);
+  if (is_final(app.reason)) app.cannot_start = true;
+}
+
+// The node may end a pod as a whole (evicted, lost).
+void note_failed_pod(const json& pod, AppFacts& app) {
+  if (!app.ended) {
+    app.ended = app.pod_ended = true;
+    app.running = false;
+    app.exit_code = 1;
+    note_end(pod, app);
+    app.cannot_start = is_final(app.reason) || is_failed_creation(app.reason);  // nothing tries again
+  } else if (is_killed(app.exit_code) && !text_at(part_at(pod, "status"), "reason").empty()) {
+    app.pod_ended = true;
+    note_end(pod, app);
+  }
+}
+
+bool is_seat(const json& container, const PodFacts& facts) {
+  const auto local = local_of(text_at(container, "name"));
+  return local && *local < facts.apps.size();
 }
 
 // NFS, Lustre and others can't be idmapped, which a pod with a user namespace needs. Container runtimes only name the
@@ -105,14 +144,38 @@ void name_user_namespace(const json& pod_status, PodFacts& facts) {
     return std::ranges::any_of(part_at(pod_status, list), lacks_idmapped_mounts);
   };
   if (!lacks("initContainerStatuses") && !lacks("containerStatuses")) return;
-  for (std::string* said : {&facts.app_message, &facts.start_delay})
-    if (!said->empty())
-      *said +=
+  std::vector<std::string*> said{&facts.start_delay};
+  for (AppFacts& app : facts.apps) said.push_back(&app.message);
+  for (std::string* text : said)
+    if (!text->empty())
+      *text +=
           "; a file system such as NFS or Lustre can't be mounted in the pod's user namespace: set hostUsers: true in "
           "spec.template.spec, or for all jobs the chart's jobs.userNamespaces: false";
 }
 
 }  // namespace
+
+const AppFacts& PodFacts::app(std::uint32_t local) const {
+  static const AppFacts unknown;
+  return local < apps.size() ? apps[local] : unknown;
+}
+
+const PodFacts* Observed::pod(const Seat& seat) const {
+  const auto it = pods.find(seat.pod);
+  return it == pods.end() ? nullptr : &it->second;
+}
+const AppFacts* Observed::app(const Seat& seat) const {
+  const PodFacts* facts = pod(seat);
+  return facts ? &facts->app(seat.local) : nullptr;
+}
+const SidecarFacts* Observed::sidecar(const Seat& seat) const {
+  const auto it = sidecars.find(seat);
+  return it == sidecars.end() ? nullptr : &it->second;
+}
+const wire::RankStatus* Observed::said(const Seat& seat) const {
+  const SidecarFacts* facts = sidecar(seat);
+  return facts && facts->status ? &*facts->status : nullptr;
+}
 
 PodFacts pod_facts(const json& pod) {
   constexpr std::uint64_t kUsualGraceSeconds = 30;
@@ -135,7 +198,9 @@ PodFacts pod_facts(const json& pod) {
   }
   facts.move_to = text_at(part_at(metadata, "annotations"), names::kAnnotationMoveTo);
   const PodRequest request = request_of(pod);
-  facts.rank = request.rank;
+  const std::vector<std::uint32_t> ranks = request.ranks();
+  facts.apps.resize(ranks.size());
+  for (std::size_t i = 0; i < ranks.size(); ++i) facts.apps[i].rank = ranks[i];
   facts.generation = request.generation;
   facts.attempt = request.attempt;
   facts.created = from_rfc3339(text_at(metadata, "creationTimestamp"));
@@ -150,43 +215,20 @@ PodFacts pod_facts(const json& pod) {
       facts.disruption = text_at(condition, "reason") + (message.empty() ? "" : ", " + message);
     }
   }
-  for (const auto& [list, name] : {std::pair{"initContainerStatuses", names::kSidecarContainer},
-                                   std::pair{"containerStatuses", names::kAppContainer}}) {
-    const json* container = container_status(status, list, name);
-    if (container && name == names::kSidecarContainer)
-      for (const char* when : {"state", "lastState"})
-        facts.sidecar_out_of_memory |=
-            text_at(part_at(part_at(*container, when), "terminated"), "reason") == "OOMKilled";
-    if (!container) continue;
-    if (name == names::kAppContainer) facts.image = text_at(*container, "imageID");
-    const json& state = part_at(*container, "state");
-    if (name == names::kAppContainer) facts.app_running = part_at(state, "running").is_object();
-    if (const json& end = part_at(state, "terminated"); name == names::kAppContainer && end.is_object()) {
-      facts.app_ended = true;
-      facts.app_exit_code = whole_number<int>(part_at(end, "exitCode")).value_or(1);
-      facts.reason = text_at(end, "reason");
-      facts.app_message = text_at(end, "message");
-      facts.app_finalized = facts.app_message.contains(names::kFinalizedNote);
-      if (is_final(facts.reason)) facts.cannot_start = true;
+  if (const json* sidecar = container_status(status, "initContainerStatuses", names::kSidecarContainer))
+    for (const char* when : {"state", "lastState"})
+      facts.sidecar_out_of_memory |= text_at(part_at(part_at(*sidecar, when), "terminated"), "reason") == "OOMKilled";
+  for (std::uint32_t local = 0; local < facts.apps.size(); ++local)
+    if (const json* container = container_status(status, "containerStatuses", container_of(local))) {
+      note_app(part_at(*container, "state"), facts.apps[local]);
+      if (local == 0) facts.image = text_at(*container, "imageID");
     }
-  }
   for (const char* list : {"initContainerStatuses", "containerStatuses"})
     for (const json& container : part_at(status, list)) note_waiting(container, facts);
   for (const json& container : part_at(status, "containerStatuses"))
-    facts.others_run |= text_at(container, "name") != names::kAppContainer &&
-                        part_at(part_at(container, "state"), "running").is_object();
-  // The node may end a pod as a whole (evicted, lost).
-  const bool failed = text_at(status, "phase") == "Failed";
-  if (failed && !facts.app_ended) {
-    facts.app_ended = facts.pod_ended = true;
-    facts.app_running = false;
-    facts.app_exit_code = 1;
-    note_end(pod, facts);
-    facts.cannot_start = is_final(facts.reason) || is_failed_creation(facts.reason);  // nothing tries again
-  } else if (failed && is_killed(facts.app_exit_code) && !text_at(status, "reason").empty()) {
-    facts.pod_ended = true;
-    note_end(pod, facts);
-  }
+    facts.others_run |= !is_seat(container, facts) && part_at(part_at(container, "state"), "running").is_object();
+  if (text_at(status, "phase") == "Failed")
+    for (AppFacts& app : facts.apps) note_failed_pod(pod, app);
   name_user_namespace(status, facts);
   return facts;
 }
@@ -219,10 +261,10 @@ observe::CpuFacts cpu_facts(const Observed& o) {
   for (const crds::RankPlace& place : o.job.status.ranks) {
     observe::RankCpu& rank =
         ranks.emplace_back(observe::RankCpu{.set = place.set, .node = place.node, .cpu = {}, .seen = {}});
-    const auto s = o.sidecars.find(place.pod);
-    if (s == o.sidecars.end() || !s->second.status) continue;
-    rank.cpu = CpuFeatures(s->second.status->cpu_features);
-    rank.seen = CpuFeatures(s->second.status->program_features);
+    const wire::RankStatus* s = o.said(place.seat());
+    if (!s) continue;
+    rank.cpu = CpuFeatures(s->cpu_features);
+    rank.seen = CpuFeatures(s->program_features);
   }
   return {o.nodes, std::move(ranks)};
 }

@@ -2,6 +2,7 @@
 // shell fills Observed from the API and the sidecars, and applies the Step.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -13,6 +14,7 @@
 #include "base/core/clock.h"
 #include "crds/bspjob.h"
 #include "crds/rankmigration.h"
+#include "crds/seat.h"
 #include "operator/migrate/step.h"
 #include "operator/observe/cpu_facts.h"
 #include "operator/observe/snapshot.h"
@@ -54,14 +56,29 @@ struct SidecarFacts : migrate::SidecarView {
 // claims to be counts as being where they are, because gates and progress go by the rank that is furthest ahead. Far more
 // than a rank can complete while the others are not heard.
 inline constexpr std::uint64_t kFarAhead = 1 << 24;
-void doubt_claims(std::map<std::string, SidecarFacts>& sidecars, SteadyTime now);
+void doubt_claims(std::map<Seat, SidecarFacts>& sidecars, SteadyTime now);
+
+// The app container of a seat, as the node reports it. Where the node ended the pod as a whole or can't start one of its
+// other containers, each app container that has not ended has ended or can't start for that reason.
+struct AppFacts {
+  std::uint32_t rank = 0;  // that its pod was made for
+  bool running = false;
+  bool ended = false;
+  int exit_code = 0;          // 128 + signal, as bsp-init and container runtimes report it
+  std::string message;        // why it could not be started, in the node's words
+  bool finalized = false;     // the program had returned from MPI_Finalize, whatever its exit code
+  bool cannot_start = false;  // image missing, command refused by the engine: waiting won't help
+  bool pod_ended = false;     // the node ended the pod as a whole (evicted, past its deadline, unstartable)
+  std::string reason;         // ErrImagePull, ContainerCannotRun, Evicted, OOMKilled, …
+  bool operator==(const AppFacts&) const = default;
+};
 
 // A pod and its containers, as the node (the kubelet or the Podman node) reports them.
 struct PodFacts {
   std::string uid;
   std::string node;
   std::string set;
-  std::uint32_t rank = 0, generation = 0, attempt = 0;
+  std::uint32_t generation = 0, attempt = 0;
   Time created{};
   bool deleting = false;
   bool lost = false;                 // deleting, but its node does not answer: nothing reports when its containers end
@@ -70,25 +87,22 @@ struct PodFacts {
   bool abandoned = false;            // lost or vanished, and its program has certainly ended (lost_pods.h)
   std::uint64_t grace_seconds = 30;  // that its kubelet gives its containers to end
   std::string address;               // ip:port of the sidecar; "": no IP yet
-  bool app_running = false;
-  bool app_ended = false;
-  bool others_run = false;             // the job's own containers beside app and sidecar
-  int app_exit_code = 0;               // 128 + signal, as bsp-init and container runtimes report it
-  std::string app_message;             // why it could not be started, in the node's words
-  bool app_finalized = false;          // the program had returned from MPI_Finalize, whatever its exit code
-  bool cannot_start = false;           // image missing, command refused by the engine: waiting won't help
-  bool pod_ended = false;              // the node ended the pod as a whole (evicted, past its deadline, unstartable)
-  std::string disruption;              // who removes it and why, as Kubernetes says; "": nobody does, or it isn't said
-  std::string reason;                  // ErrImagePull, ContainerCannotRun, Evicted, OOMKilled, …
-  std::string unscheduled;             // why the scheduler has found no node; "": it has, or doesn't say
-  std::string start_delay;             // why a container isn't started yet, where waiting may help; "": no such reason
-  bool delayed_by_image = false;       // which that container waits for
-  std::string runtime_image;           // of its sidecar, by digest once its node says it (image_by_digest in pods.h)
-  std::string pod_group;               // that it names and its rank's next pods join (gang.h)
-  std::string move_to;                 // where a person wants its rank to go (kAnnotationMoveTo)
-  std::string image;                   // of the app container, as the node resolved it; "": not known yet
+  std::vector<AppFacts> apps{1};     // by seat
+  bool others_run = false;           // the job's own containers beside apps and sidecar
+  std::string disruption;            // who removes it and why, as Kubernetes says; "": nobody does, or it isn't said
+  std::string unscheduled;           // why the scheduler has found no node; "": it has, or doesn't say
+  std::string start_delay;           // why a container isn't started yet, where waiting may help; "": no such reason
+  bool delayed_by_image = false;     // which that container waits for
+  std::string pod_group;             // that it names and its rank's next pods join (gang.h)
+  std::string move_to;               // where a person wants its rank to go (kAnnotationMoveTo)
+  std::string runtime_image;         // of its sidecar, by digest once its node says it (image_by_digest in pods.h)
+  std::string image;                 // of the app containers, as the node resolved it; "": not known yet
   bool sidecar_out_of_memory = false;  // it was killed for that, now or the last time it ended
   bool operator==(const PodFacts&) const = default;
+
+  // Of a seat that the pod doesn't have: nothing is known.
+  [[nodiscard]] const AppFacts& app(std::uint32_t local = 0) const;
+  [[nodiscard]] bool all_apps(bool AppFacts::* has) const { return std::ranges::all_of(apps, has); }
 };
 PodFacts pod_facts(const nlohmann::json& pod);
 struct Observed;
@@ -133,12 +147,12 @@ struct Advice {
 
 struct Observed {
   crds::BspJob job;
-  std::vector<observe::NodeFacts> nodes;         // by name
-  std::map<std::string, PodFacts> pods;          // every pod of the job; one that is not in it has ended for certain
-  std::vector<crds::RankMigration> migrations;   // every one of the job, by name
-  std::map<std::string, SidecarFacts> sidecars;  // by pod
-  std::map<std::string, Error> not_created;      // by pod: the answer to the last attempt to create it
-  std::set<std::string> being_made;              // pods that are being created; some may be in `pods` by now
+  std::vector<observe::NodeFacts> nodes;        // by name
+  std::map<std::string, PodFacts> pods;         // every pod of the job; one that is not in it has ended for certain
+  std::vector<crds::RankMigration> migrations;  // every one of the job, by name
+  std::map<Seat, SidecarFacts> sidecars;        // what they say of each seat
+  std::map<std::string, Error> not_created;     // by pod: the answer to the last attempt to create it
+  std::set<std::string> being_made;             // pods that are being created; some may be in `pods` by now
   std::map<std::string, std::string> node_troubles;  // by node: "is not ready", "is gone"
   std::map<std::string, std::string> leaving;  // by node with ranks of the job: why they have to leave it (resources.h)
   MoveCaps caps;
@@ -168,6 +182,12 @@ struct Observed {
   Duration pending_for{};                           // … it has seen the pending set
   Duration blank_for{};                             // … it has seen pods of the job, but no status
   std::map<migrate::Phase, SteadyTime> wave_since;  // … and since when the wave in each of its phases
+
+  // What is known of the place where a rank is, or of any other seat; null: nothing.
+  [[nodiscard]] const PodFacts* pod(const Seat& seat) const;
+  [[nodiscard]] const AppFacts* app(const Seat& seat) const;
+  [[nodiscard]] const SidecarFacts* sidecar(const Seat& seat) const;
+  [[nodiscard]] const wire::RankStatus* said(const Seat& seat) const;  // null also if its sidecar has never answered
 };
 
 // Of the nodes and the ranks. `o` must outlive it.
@@ -198,7 +218,7 @@ struct Notices {
 struct StatusChange {
   crds::BspJobStatus status;
   std::vector<ReservedSlot> reserve = {};  // to be reserved before the status is stored
-  std::string show_logs_of = {};           // pod whose last lines belong to status.message
+  Seat show_logs_of = {};                  // whose last lines belong to status.message; of no pod: none
   Notices notices = {};                    // of it, once it is stored
 };
 

@@ -10,9 +10,9 @@ namespace {
 constexpr double kLately = 30;  // seconds
 }
 
-void doubt_claims(std::map<std::string, SidecarFacts>& sidecars, SteadyTime now) {
+void doubt_claims(std::map<Seat, SidecarFacts>& sidecars, SteadyTime now) {
   std::vector<std::uint64_t> claims;
-  for (const auto& [pod, facts] : sidecars)
+  for (const auto& [seat, facts] : sidecars)
     // A rank that has just been restored counts from 0 until its first edge.
     if (facts.completed > 0 && facts.unreachable_since == SteadyTime{} &&
         to_seconds(now - facts.completed_at) < kLately)
@@ -20,7 +20,7 @@ void doubt_claims(std::map<std::string, SidecarFacts>& sidecars, SteadyTime now)
   if (claims.size() < 2) return;
   const auto middle = claims.begin() + static_cast<std::ptrdiff_t>((claims.size() - 1) / 2);
   std::ranges::nth_element(claims, middle);
-  for (auto& [pod, facts] : sidecars) {
+  for (auto& [seat, facts] : sidecars) {
     if (facts.completed <= *middle || facts.completed - *middle <= kFarAhead) continue;
     facts.rejected =
         std::format("it claims to have completed superstep {}, and the others are at {}", facts.completed, *middle);

@@ -1,6 +1,6 @@
 #include "operator/reconcile/kernel/pods.h"
 
-#include <cstdlib>
+#include <algorithm>
 #include <format>
 
 #include "base/core/base64.h"
@@ -13,6 +13,9 @@ namespace bsp::reconcile {
 namespace {
 
 using nlohmann::json;
+
+// The container whose log kubectl shows if none is named.
+constexpr const char* kDefaultContainer = "kubectl.kubernetes.io/default-container";
 
 constexpr std::chrono::minutes kPatience{10};  // of a rank in MPI_Init, beyond the limit of the job's start
 
@@ -34,6 +37,12 @@ std::string joined(const std::vector<std::string>& parts, char by) {
   std::string text;
   for (const std::string& part : parts) text += (text.empty() ? "" : std::string(1, by)) + part;
   return text;
+}
+
+std::string joined(const std::vector<std::uint32_t>& ranks) {
+  std::vector<std::string> texts;
+  for (const std::uint32_t rank : ranks) texts.push_back(std::to_string(rank));
+  return joined(texts, ',');
 }
 
 json wrapped_command(const json& app, const PodRequest& request, const ImageDefaults& image) {
@@ -81,24 +90,44 @@ std::string asked_groups(const json& pod) {
   return asked;
 }
 
+constexpr const char* kSharedMemory = "/dev/shm";
+
+bool ends_with_pod(const json& mount, const json& pod_spec) {
+  for (const json& volume : part_at(pod_spec, "volumes"))
+    if (text_at(volume, "name") == text_at(mount, "name"))
+      // Without a source it is an emptyDir.
+      return volume.contains("emptyDir") || volume.contains("ephemeral") || volume.size() == 1;
+  return false;
+}
+
 // The writable volumes that end with the pod, whose contents bsp-init moves. /dev/shm always moves.
 std::vector<std::string> mounts_of_the_pods_own(const json& app, const json& pod_spec) {
   std::vector<std::string> paths;
   for (const json& mount : part_at(app, "volumeMounts")) {
     const std::string path = text_at(mount, "mountPath");
-    if (part_at(mount, "readOnly") == true || path.empty() || path == "/dev/shm") continue;
-    for (const json& volume : part_at(pod_spec, "volumes")) {
-      if (text_at(volume, "name") != text_at(mount, "name")) continue;
-      // Without a source it is an emptyDir.
-      if (volume.contains("emptyDir") || volume.contains("ephemeral") || volume.size() == 1) paths.push_back(path);
-    }
+    if (part_at(mount, "readOnly") == true || path.empty() || path == kSharedMemory) continue;
+    if (ends_with_pod(mount, pod_spec)) paths.push_back(path);
   }
   return paths;
 }
 
+// What one rank writes moves with it, so ranks of one pod can't write to the same volume: each has a part of it.
+void seat_apart(json& app, std::uint32_t local, const json& pod_spec) {
+  for (json& mount : child(app, "volumeMounts", json::value_t::array)) {
+    if (text_at(mount, "mountPath") == kSharedMemory || !ends_with_pod(mount, pod_spec)) continue;
+    const char* const field = mount.contains("subPathExpr") ? "subPathExpr" : "subPath";
+    const std::string own = text_at(mount, field);
+    mount[field] = directory_of_seat(local) + (own.empty() ? "" : "/") + own;
+  }
+  if (local != 0) app.erase("ports");  // they are the pod's, and their names unique in it
+}
+
 // user: "" leaves it to bsp-init, which reads the id that asking_container wrote, or else uses root.
-void adapt_app(json& app, const std::string& user, const crds::BspJob& job, const PodRequest& request,
-               const ImageDefaults& image, const PodOptions& options) {
+void adapt_app(json& app, std::uint32_t local, const std::string& user, const crds::BspJob& job,
+               const PodRequest& request, const ImageDefaults& image, const PodOptions& options) {
+  const std::vector<std::uint32_t> ranks = request.ranks();
+  const bool shares = ranks.size() > 1;
+  app["name"] = container_of(local);
   app["command"] = wrapped_command(app, request, image);
   app.erase("args");
   // bsp-init is root with just these; the program it starts has none (design: docs of sidecar/init).
@@ -118,12 +147,12 @@ void adapt_app(json& app, const std::string& user, const crds::BspJob& job, cons
   const crds::SuperstepSpec& edge = job.spec.superstep;
   put_env(app, names::kEnvSuperstep,
           edge.call == names::kEdgeAuto ? edge.call : std::format("{}:{}", edge.call, edge.stride));
-  // The variables that mpirun sets for scripts around an MPI program; each rank is alone in its pod.
-  put_env(app, "OMPI_COMM_WORLD_RANK", std::to_string(request.rank));
+  // The variables that mpirun sets for scripts around an MPI program; a pod is its node.
+  put_env(app, "OMPI_COMM_WORLD_RANK", std::to_string(ranks[local]));
   put_env(app, "OMPI_COMM_WORLD_SIZE", std::to_string(job.spec.ranks));
-  put_env(app, "OMPI_COMM_WORLD_LOCAL_RANK", "0");
-  put_env(app, "OMPI_COMM_WORLD_LOCAL_SIZE", "1");
-  put_env(app, "OMPI_COMM_WORLD_NODE_RANK", "0");
+  put_env(app, "OMPI_COMM_WORLD_LOCAL_RANK", std::to_string(local));
+  put_env(app, "OMPI_COMM_WORLD_LOCAL_SIZE", std::to_string(ranks.size()));
+  put_env(app, "OMPI_COMM_WORLD_NODE_RANK", std::to_string(local));
   if (!job.spec.carry_paths.empty()) put_env(app, names::kEnvCarryPaths, joined(job.spec.carry_paths, ':'));
   if (job.spec.cpu == crds::CpuLevel::kCommon) put_env(app, names::kEnvCpu, "Common");
   if (const auto own = mounts_of_the_pods_own(app, part_at(job.spec.pod_template, "spec")); !own.empty())
@@ -132,9 +161,14 @@ void adapt_app(json& app, const std::string& user, const crds::BspJob& job, cons
     put_env(app, names::kEnvTerminationLog, path);
   if (job.metadata.annotations.contains(std::string(names::kAnnotationFaultPoints)))
     put_env(app, names::kEnvFaultDirectory, std::string(names::kRunDir));
+  if (shares) seat_apart(app, local, part_at(job.spec.pod_template, "spec"));
   json& mounts = child(app, "volumeMounts", json::value_t::array);
   put(mounts, {{"name", "bsp-runtime"}, {"mountPath", names::kRuntimeDir}, {"readOnly", true}});
-  put(mounts, {{"name", "bsp-run"}, {"mountPath", names::kRunDir}});
+  json run = {{"name", "bsp-run"}, {"mountPath", names::kRunDir}};
+  if (shares) run["subPath"] = directory_of_seat(local);
+  put(mounts, run);
+  const auto at_shm = [](const json& mount) { return text_at(mount, "mountPath") == kSharedMemory; };
+  if (shares && std::ranges::none_of(mounts, at_shm)) put(mounts, {{"name", "bsp-shm"}, {"mountPath", kSharedMemory}});
 }
 
 json unprivileged() {
@@ -189,6 +223,14 @@ void add_storage(json& spec, json& volumes, const crds::CheckpointStorage& stora
   if (!security.contains("fsGroup")) security["fsGroup"] = kStorageGroup;
 }
 
+// All ranks of a pod may arrive in it together.
+std::string checkpoints_limit(const crds::BspJobSpec& spec, const PodRequest& request) {
+  const std::string& each = spec.checkpoint.size_limit.text;
+  const auto bytes = crds::quantity_value(each);
+  constexpr std::uint64_t kMost = INT64_MAX / (wire::kMostSeats + 1);
+  return request.beside.empty() || !bytes ? each : std::to_string(std::min(*bytes, kMost) * request.ranks().size());
+}
+
 json copying_container(const json& security, const PodOptions& options) {
   return {{"name", "bsp-runtime"},
           {"image", options.runtime_image},
@@ -237,7 +279,7 @@ json sidecar_container(const crds::BspJob& job, const PodRequest& request, const
   };
   add(names::kEnvJob, job.metadata.name);
   add(names::kEnvJobUid, job.metadata.uid);
-  add(names::kEnvRank, std::to_string(request.rank));
+  add(names::kEnvRank, joined(request.ranks()));
   add(names::kEnvRanks, std::to_string(job.spec.ranks));
   add(names::kEnvPod, pod);
   if (options.scheduled) add(names::kEnvLiveness, std::format("[::]:{}", names::kLivenessPort));
@@ -263,57 +305,6 @@ json sidecar_container(const crds::BspJob& job, const PodRequest& request, const
 }
 
 }  // namespace
-
-std::string pod_name(const std::string& job, std::uint32_t rank, std::uint32_t generation) {
-  return std::format("{}-r{}-g{}", job, rank, generation);
-}
-
-std::string name_of_job(const JobId& job) { return std::format("{}-{}", job.name, job.uid.substr(0, 8)); }
-
-std::string secret_name(const JobId& job, const PodRequest& request) {
-  const std::string of_job = name_of_job(job);
-  if (request.target) return std::format("{}-r{}-g{}-tls", of_job, request.rank, request.generation);
-  return std::format("{}-a{}-{}-tls", of_job, request.attempt, request.rank / kPodsPerSecret);
-}
-std::string certificate_file(const std::string& pod) { return pod + ".cert.pem"; }
-std::string key_file(const std::string& pod) { return pod + ".key.pem"; }
-
-PodRequest request_of(const json& pod) {
-  const json& labels = part_at(part_at(pod, "metadata"), "labels");
-  const auto number = [&](std::string_view label) {
-    return static_cast<std::uint32_t>(std::strtoul(text_at(labels, label.data()).c_str(), nullptr, 10));
-  };
-  return {.rank = number(names::kLabelRank),
-          .generation = number(names::kLabelGeneration),
-          .attempt = number(names::kLabelAttempt),
-          .target = text_at(labels, names::kLabelRole.data()) == "target"};
-}
-
-std::string image_by_digest(const std::string& reference, const std::string& image_id) {
-  constexpr std::string_view kLocal = "podman://";
-  if (image_id.starts_with(kLocal)) return image_id.substr(kLocal.size());
-  const auto repository = [](std::string name) {
-    name = name.substr(0, name.find('@'));
-    const std::size_t slash = name.rfind('/'), colon = name.rfind(':');  // a colon before it belongs to a port
-    if (colon != std::string::npos && (slash == std::string::npos || colon > slash)) name.resize(colon);
-    return name;
-  };
-  // As container runtimes complete the names of Docker Hub.
-  const auto whole = [](const std::string& name) {
-    const std::string first = name.substr(0, name.find('/'));
-    if (first.size() == name.size()) return "docker.io/library/" + name;
-    return first.find_first_of(".:") == std::string::npos && first != "localhost" ? "docker.io/" + name : name;
-  };
-  const std::size_t scheme = image_id.find("://");
-  const std::string id = scheme == std::string::npos ? image_id : image_id.substr(scheme + 3);
-  const std::size_t at = id.find('@');
-  if (at == std::string::npos || whole(repository(id)) != whole(repository(reference))) return reference;
-  return repository(reference) + id.substr(at);
-}
-
-std::string migration_name(const crds::ObjectMeta& job, std::uint32_t wave, std::uint32_t rank) {
-  return named_after(job, std::format("-w{}-r{}", wave, rank));
-}
 
 json owner_reference(const crds::BspJob& job) {
   return json::array({{{"apiVersion", names::kApiVersion},
@@ -356,6 +347,12 @@ json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDef
   labels[std::string(names::kLabelRole)] = request.target ? "target" : "rank";
   if (request.target)
     child(metadata, "annotations", json::value_t::object)[std::string(names::kAnnotationMigration)] = request.migration;
+  const bool shares = !request.beside.empty();
+  if (shares) {
+    json& annotations = child(metadata, "annotations", json::value_t::object);
+    annotations[std::string(names::kAnnotationRanks)] = joined(request.ranks());
+    annotations[kDefaultContainer] = names::kAppContainer;
+  }
 
   json& spec = child(pod, "spec", json::value_t::object);
   // An MPI program has no use for the API, and none of our containers has.
@@ -370,7 +367,8 @@ json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDef
                       : json{{"name", "bsp-runtime"},
                              {"image", {{"reference", options.runtime_image}, {"pullPolicy", options.pull_policy}}}});
   put(volumes,
-      {{"name", "bsp-run"}, {"emptyDir", {{"medium", "Memory"}, {"sizeLimit", job.spec.checkpoint.size_limit.text}}}});
+      {{"name", "bsp-run"}, {"emptyDir", {{"medium", "Memory"}, {"sizeLimit", checkpoints_limit(job.spec, request)}}}});
+  if (shares) put(volumes, {{"name", "bsp-shm"}, {"emptyDir", {{"medium", "Memory"}}}});
   // The sidecar alone mounts it, and is not root.
   put(volumes, {{"name", "bsp-tls"},
                 {"secret",
@@ -383,17 +381,26 @@ json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDef
   const json own_security = restricted(spec);
   const json security = part_at(spec, "securityContext");
   json asking;  // if the image can't be read and the template names no user
-  for (json& container : child(spec, "containers", json::value_t::array)) {
-    if (text_at(container, "name") != names::kAppContainer) continue;
+  json containers = json::array(), further = json::array();
+  for (const json& container : child(spec, "containers", json::value_t::array)) {
+    if (text_at(container, "name") != names::kAppContainer) {
+      containers.push_back(container);
+      continue;
+    }
     const json own = part_at(container, "securityContext");
     const bool ask = options.scheduled && image.user.empty() && setting(own, security, "runAsUser").empty();
     if (ask) asking = asking_container(container);
-    adapt_app(container, ask ? "" : program_user(own, security, image), job, request, image, options);
-    if (const auto grace = whole_number<std::int32_t>(spec["terminationGracePeriodSeconds"]))
-      put_env(container, names::kEnvGrace, std::to_string(*grace));
-    if (const std::string groups = asked_groups(security); !groups.empty())
-      put_env(container, names::kEnvGroups, groups);
+    for (std::uint32_t local = 0; local <= request.beside.size(); ++local) {
+      json app = container;
+      adapt_app(app, local, ask ? "" : program_user(own, security, image), job, request, image, options);
+      if (const auto grace = whole_number<std::int32_t>(spec["terminationGracePeriodSeconds"]))
+        put_env(app, names::kEnvGrace, std::to_string(*grace));
+      if (const std::string groups = asked_groups(security); !groups.empty()) put_env(app, names::kEnvGroups, groups);
+      (local == 0 ? containers : further).push_back(std::move(app));
+    }
   }
+  containers.insert(containers.end(), further.begin(), further.end());
+  spec["containers"] = std::move(containers);
   // After the program's groups are known: that of the storage is none of them.
   if (const auto& storage = job.spec.checkpoint.storage) add_storage(spec, volumes, *storage);
   json& init = child(spec, "initContainers", json::value_t::array);

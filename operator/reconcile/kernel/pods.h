@@ -20,7 +20,7 @@ namespace bsp::reconcile {
 
 // A pod to be created. `target`: it waits for a checkpoint instead of starting the program.
 struct PodRequest {
-  std::uint32_t rank = 0;
+  std::uint32_t rank = 0;  // in seat 0; the pod is named after it
   std::uint32_t generation = 0;
   std::uint32_t attempt = 0;
   std::string set = {};
@@ -28,10 +28,13 @@ struct PodRequest {
   bool pinned = false;      // a person named that node
   std::string not_on = {};  // the node that the rank leaves for another one of the same Set; "": any will do
   bool target = false;
-  bool resumes = false;            // it waits for its rank's image of a checkpoint set
-  std::string migration = {};      // of a target
-  std::string pod_group = {};      // "": none (gang.h)
-  std::string runtime_image = {};  // of the attempt's other pods; "": PodOptions's
+  bool resumes = false;                    // it waits for the images of a checkpoint set, one for each rank
+  std::string migration = {};              // of a target
+  std::string pod_group = {};              // "": none (gang.h)
+  std::vector<std::uint32_t> beside = {};  // ranks in its further seats
+  std::string runtime_image = {};          // of the attempt's other pods; "": PodOptions's
+
+  [[nodiscard]] std::vector<std::uint32_t> ranks() const;  // by seat
 };
 
 std::string pod_name(const std::string& job, std::uint32_t rank, std::uint32_t generation);
@@ -44,7 +47,7 @@ struct JobId {
 };
 std::string name_of_job(const JobId& job);  // of what the operator makes for it and never reads
 std::string secret_name(const JobId& job, const PodRequest& request);
-PodRequest request_of(const nlohmann::json& pod);  // by its labels
+PodRequest request_of(const nlohmann::json& pod);  // by its labels and annotations
 // The reference by which other pods get the very image that a container has: the repository of `reference`, under which it was
 // pulled, with the digest in `image_id`, its imageID. `reference` itself where the imageID names another repository or has no
 // digest, as of an image that was loaded onto the node. Local mode's imageID, podman://<id>, is such a reference already.

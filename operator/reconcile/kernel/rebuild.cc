@@ -11,16 +11,17 @@
 namespace bsp::reconcile {
 namespace {
 
-struct RunningPod {
-  std::string name;
-  const PodFacts* facts = nullptr;
+struct RunningSeat {
+  Seat seat;
+  const PodFacts* pod = nullptr;
+  const AppFacts* app = nullptr;
   const wire::RankStatus* said = nullptr;  // null: its sidecar does not answer
 
   [[nodiscard]] bool waits_for_rank() const {
     return said && said->phase == wire::RankPhase::kWaiting && said->epoch == 0 &&
            said->transfer.phase == wire::TransferPhase::kIdle;
   }
-  [[nodiscard]] bool ended_well() const { return exited_well(facts, said); }
+  [[nodiscard]] bool ended_well() const { return exited_well(app, said); }
   // In an open epoch, and nothing but an armed gate, which can still be cancelled, stands before its next superstep.
   [[nodiscard]] bool runs() const {
     return said && said->epoch > 0 && said->admitted_epoch == said->epoch && !said->gate_committed &&
@@ -29,24 +30,33 @@ struct RunningPod {
   }
 };
 
-std::vector<RunningPod> pods_of(const Observed& o) {
-  std::vector<RunningPod> pods;
-  for (const auto& [name, facts] : o.pods) {
-    if (facts.deleting) continue;
-    const auto sidecar = o.sidecars.find(name);
-    const bool answers = sidecar != o.sidecars.end() && sidecar->second.answers();
-    pods.push_back({name, &facts, answers ? &*sidecar->second.status : nullptr});
+std::vector<RunningSeat> seats_of(const Observed& o) {
+  std::vector<RunningSeat> seats;
+  for (const auto& [name, pod] : o.pods) {
+    if (pod.deleting) continue;
+    for (std::uint32_t local = 0; local < pod.apps.size(); ++local) {
+      const Seat seat{name, local};
+      const SidecarFacts* sidecar = o.sidecar(seat);
+      const bool answers = sidecar && sidecar->answers();
+      seats.push_back({seat, &pod, &pod.apps[local], answers ? &*sidecar->status : nullptr});
+    }
   }
-  return pods;
+  return seats;
 }
 
-RebuildWithout spare_targets(const std::vector<RunningPod>& pods) {
+RebuildWithout spare_targets(const std::vector<RunningSeat>& seats) {
   std::map<std::uint32_t, int> of_rank;
-  for (const RunningPod& pod : pods) ++of_rank[pod.facts->rank];
-  RebuildWithout spare;
-  for (const RunningPod& pod : pods)
-    if (of_rank[pod.facts->rank] > 1 && pod.waits_for_rank()) spare.pods.push_back(pod.name);
-  return spare;
+  for (const RunningSeat& seat : seats) ++of_rank[seat.app->rank];
+  std::map<std::string, bool> spare;  // by pod: no seat of it is needed
+  for (const RunningSeat& seat : seats) {
+    const bool waits = of_rank[seat.app->rank] > 1 && seat.waits_for_rank();
+    const auto [pod, first] = spare.try_emplace(seat.seat.pod, waits);
+    pod->second &= waits;
+  }
+  RebuildWithout without;
+  for (const auto& [pod, is_spare] : spare)
+    if (is_spare) without.pods.push_back(pod);
+  return without;
 }
 
 std::uint32_t last_wave(const Observed& o) {
@@ -64,7 +74,7 @@ void count_moves(const Observed& o, crds::MigrationCounters& moves) {
   }
 }
 
-crds::BspJobStatus status_from(const Observed& o, const std::vector<RunningPod>& ranks) {
+crds::BspJobStatus status_from(const Observed& o, const std::vector<RunningSeat>& ranks) {
   crds::BspJobStatus status;
   status.start_time = o.now;
   status.set_label = o.job.spec.sets.label;
@@ -72,20 +82,21 @@ crds::BspJobStatus status_from(const Observed& o, const std::vector<RunningPod>&
   count_moves(o, status.migrations);
   wire::EpochPlan epoch;
   epoch.sets = observe::set_names(o.job.spec.sets, o.nodes);
-  for (const RunningPod& pod : ranks) {
-    const PodFacts& facts = *pod.facts;
-    add_member(epoch, facts.rank, pod.name, facts.set, facts);
+  for (const RunningSeat& rank : ranks) {
+    const PodFacts& facts = *rank.pod;
     crds::RankPlace& place = status.ranks.emplace_back();
-    place.rank = {facts.rank};
+    place.rank = {rank.app->rank};
     place.set = facts.set;
     place.node = facts.node;
-    place.pod = pod.name;
+    place.pod = rank.seat.pod;
+    place.local = rank.seat.local;
     place.generation = facts.generation + 1;
+    add_member(epoch, place, facts);
     status.attempt = std::max(status.attempt, facts.attempt);
     if (facts.created != Time{}) status.start_time = std::min(status.start_time, facts.created);
-    if (pod.said) epoch.epoch = std::max(epoch.epoch, pod.said->epoch);
+    if (rank.said) epoch.epoch = std::max(epoch.epoch, rank.said->epoch);
   }
-  status.runtime_image = ranks.empty() ? "" : ranks.front().facts->runtime_image;
+  status.runtime_image = ranks.empty() ? "" : ranks.front().pod->runtime_image;
   epoch.pmix_namespace = std::format("{}-e{}", o.job.metadata.uid, epoch.epoch);
   if (epoch.epoch > 0) status.epoch = std::move(epoch);
   status.epochs_used = epochs_seen(o);
@@ -96,7 +107,7 @@ crds::BspJobStatus status_from(const Observed& o, const std::vector<RunningPod>&
 
 std::uint64_t epochs_seen(const Observed& o) {
   std::uint64_t used = 0;
-  for (const auto& [name, sidecar] : o.sidecars)
+  for (const auto& [seat, sidecar] : o.sidecars)
     if (sidecar.status) {
       const std::uint64_t highest = std::max(sidecar.status->epoch, sidecar.status->prepared_epoch);
       if (highest > 0) used = std::max(used, highest + 1);
@@ -110,30 +121,31 @@ bool is_blank(const crds::BspJobStatus& status) {
 }
 
 Rebuilt rebuild_status(const Observed& o) {
-  std::vector<RunningPod> pods = pods_of(o);
-  if (auto spare = spare_targets(pods); !spare.pods.empty()) return spare;
-  std::ranges::sort(pods, {}, [](const RunningPod& pod) { return pod.facts->rank; });
-  if (pods.size() != o.job.spec.ranks)
-    return CannotRebuild{std::format("{} pods hold {} ranks", pods.size(), o.job.spec.ranks)};
-  for (std::uint32_t r = 0; r < pods.size(); ++r)
-    if (pods[r].facts->rank != r) return CannotRebuild{std::format("rank {} has no pod", r)};
-  if (std::ranges::all_of(pods, &RunningPod::ended_well)) {
-    crds::BspJobStatus status = status_from(o, pods);
+  std::vector<RunningSeat> seats = seats_of(o);
+  if (auto spare = spare_targets(seats); !spare.pods.empty()) return spare;
+  std::ranges::sort(seats, {}, [](const RunningSeat& seat) { return seat.app->rank; });
+  if (seats.size() != o.job.spec.ranks)
+    return CannotRebuild{std::format("{} pods hold {} ranks", seats.size(), o.job.spec.ranks)};
+  for (std::uint32_t r = 0; r < seats.size(); ++r)
+    if (seats[r].app->rank != r) return CannotRebuild{std::format("rank {} has no pod", r)};
+  if (std::ranges::all_of(seats, &RunningSeat::ended_well)) {
+    crds::BspJobStatus status = status_from(o, seats);
     status.phase = crds::JobPhase::kSucceeded;
     return status;
   }
   std::uint64_t epoch = 0;
-  for (const RunningPod& pod : pods) {
-    if (pod.facts->lost || (pod.facts->app_ended && !pod.ended_well()))
-      return CannotRebuild{std::format("pod {} has ended or is lost", pod.name)};
-    if (pod.ended_well()) continue;
-    if (!pod.said) return RebuildLater{std::format("pod {} does not answer", pod.name)};
-    if (!pod.runs())
-      return RebuildLater{std::format("the program in pod {} is {}", pod.name, wire::to_string(pod.said->phase))};
-    if (epoch != 0 && pod.said->epoch != epoch) return RebuildLater{"the ranks are in different epochs"};
-    epoch = pod.said->epoch;
+  for (const RunningSeat& seat : seats) {
+    const std::string name = name_of(seat.seat);
+    if (seat.pod->lost || (seat.app->ended && !seat.ended_well()))
+      return CannotRebuild{std::format("pod {} has ended or is lost", name)};
+    if (seat.ended_well()) continue;
+    if (!seat.said) return RebuildLater{std::format("pod {} does not answer", name)};
+    if (!seat.runs())
+      return RebuildLater{std::format("the program in pod {} is {}", name, wire::to_string(seat.said->phase))};
+    if (epoch != 0 && seat.said->epoch != epoch) return RebuildLater{"the ranks are in different epochs"};
+    epoch = seat.said->epoch;
   }
-  crds::BspJobStatus status = status_from(o, pods);
+  crds::BspJobStatus status = status_from(o, seats);
   status.phase = crds::JobPhase::kRunning;
   return status;
 }

@@ -120,7 +120,7 @@ void Rescheduler::note_wave(const Observed& o) {
   wave_seen_ = w.number;
   // The superstep that the gate interrupted belongs to neither mapping.
   std::uint64_t edge = 0;
-  for (const auto& [pod, s] : o.sidecars) edge = std::max(edge, s.completed);
+  for (const auto& [seat, s] : o.sidecars) edge = std::max(edge, s.completed);
   const bool paused = w.phase == migrate::Phase::kSucceeded || w.rollback_committed;
   // What people ask for is not judged, nor what didn't happen; but the waves just before that still are.
   const decide::Cadence& cadence = window_->cadence();
@@ -257,31 +257,29 @@ void Rescheduler::settle_factors() {
 observe::WorkUnit unit_of_work(const Observed& o) {
   std::size_t counted = 0, ranks = 0;
   for (const crds::RankPlace& place : o.job.status.ranks) {
-    const auto s = o.sidecars.find(place.pod);
-    if (s == o.sidecars.end() || !s->second.status || s->second.completed == 0) continue;
+    const SidecarFacts* s = o.sidecar(place.seat());
+    if (!s || !s->status || s->completed == 0) continue;
     ++ranks;
-    counted += s->second.status->instructions_measured;
+    counted += s->status->instructions_measured;
   }
   return observe::unit_of(counted, ranks);
 }
 
 std::vector<observe::PodBenchmark> pod_benchmarks(const Observed& o) {
   std::vector<observe::PodBenchmark> out;
-  for (const auto& [pod, s] : o.sidecars) {
-    const auto facts = o.pods.find(pod);
-    if (facts != o.pods.end() && s.status && s.status->cpu)
-      out.push_back({facts->second.set, facts->second.node, &*s.status->cpu});
+  for (const auto& [seat, s] : o.sidecars) {
+    const PodFacts* pod = o.pod(seat);
+    if (pod && s.status && s.status->cpu) out.push_back({pod->set, pod->node, &*s.status->cpu});
   }
   return out;
 }
 
-std::map<std::uint32_t, std::string> set_managers(const Observed& o) {
-  std::map<std::uint32_t, std::string> managers;
+std::map<std::uint32_t, Seat> set_managers(const Observed& o) {
+  std::map<std::uint32_t, Seat> managers;
   if (!o.job.status.epoch) return managers;
   for (const wire::Member& member : o.job.status.epoch->members) {  // by rank
-    const auto sidecar = o.sidecars.find(member.pod);
-    if (sidecar != o.sidecars.end() && sidecar->second.status && sidecar->second.unreachable_since == SteadyTime{})
-      managers.try_emplace(member.set, member.pod);
+    const SidecarFacts* sidecar = o.sidecar(seat_of(member));
+    if (sidecar && sidecar->answers()) managers.try_emplace(member.set, seat_of(member));
   }
   return managers;
 }

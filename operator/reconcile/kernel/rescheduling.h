@@ -100,6 +100,6 @@ std::vector<observe::PodBenchmark> pod_benchmarks(const Observed& o);
 
 // The Set Managers: of each Set, by its number in the epoch, the sidecar of the lowest rank that answers. A Set without an
 // answering sidecar has none.
-std::map<std::uint32_t, std::string> set_managers(const Observed& o);
+std::map<std::uint32_t, Seat> set_managers(const Observed& o);
 
 }  // namespace bsp::reconcile

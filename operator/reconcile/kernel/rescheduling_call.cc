@@ -61,11 +61,12 @@ std::vector<observe::NodeFacts> nodes_for_moves(const Observed& o, const observe
                                                 std::map<std::uint32_t, std::string>& too_large) {
   std::vector<observe::NodeFacts> nodes = o.nodes;
   too_large = keep_memory(nodes, o);
-  std::set<std::string_view> pods_of_ranks;
-  for (const crds::RankPlace& place : o.job.status.ranks) pods_of_ranks.insert(place.pod);
+  std::set<Seat> seats_of_ranks;
+  for (const crds::RankPlace& place : o.job.status.ranks) seats_of_ranks.insert(place.seat());
   std::map<std::string_view, std::uint32_t> leaving;  // sources not gone yet hold their slot; by node
   for (const auto& [name, pod] : o.pods)
-    if (!pods_of_ranks.contains(name)) ++leaving[pod.node];
+    for (std::uint32_t local = 0; local < pod.apps.size(); ++local)
+      if (!seats_of_ranks.contains({name, local})) ++leaving[pod.node];
   for (auto& node : nodes)
     if (const auto held = leaving.find(node.name); held != leaving.end()) node.taken += held->second;
   leave_out_odd(nodes, o, cpu);

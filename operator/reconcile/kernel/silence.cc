@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <format>
+#include <set>
+#include <string_view>
 
 #include "operator/reconcile/kernel/status.h"
 
@@ -14,20 +16,30 @@ constexpr std::size_t kAsked = 3;
 
 // The sidecar of a rank that should answer: its pod exists and has not been seen to end.
 const SidecarFacts* expected(const crds::RankPlace& place, const Observed& o) {
-  const auto pod = o.pods.find(place.pod);
-  if (pod == o.pods.end() || pod->second.deleting || pod->second.app_ended) return nullptr;
-  const auto sidecar = o.sidecars.find(place.pod);
-  if (sidecar == o.sidecars.end()) return nullptr;
-  const SidecarFacts& facts = sidecar->second;
-  if (facts.status && facts.status->phase == wire::RankPhase::kExited) return nullptr;
+  const PodFacts* pod = o.pod(place.seat());
+  if (!pod || pod->deleting || pod->app(place.local).ended) return nullptr;
+  const SidecarFacts* facts = o.sidecar(place.seat());
+  if (!facts) return nullptr;
+  if (facts->status && facts->status->phase == wire::RankPhase::kExited) return nullptr;
   // One that has never answered may be starting; once the job runs it counts.
-  if (!facts.status && o.job.status.phase == crds::JobPhase::kStarting) return nullptr;
-  return &facts;
+  if (!facts->status && o.job.status.phase == crds::JobPhase::kStarting) return nullptr;
+  return facts;
 }
 
+// Ranks of one pod have one sidecar, which counts once.
+class FirstOfPod {
+ public:
+  explicit FirstOfPod(const Observed& o) : alone_(most_seats(o.job.spec) == 1) {}
+  bool is_first(const crds::RankPlace& place) { return alone_ || pods_.insert(place.pod).second; }
+
+ private:
+  const bool alone_;
+  std::set<std::string_view> pods_;
+};
+
 bool has_bad_node(const crds::RankPlace& place, const Observed& o) {
-  const auto pod = o.pods.find(place.pod);
-  return o.node_troubles.contains(pod->second.node.empty() ? place.node : pod->second.node);
+  const PodFacts* pod = o.pod(place.seat());
+  return o.node_troubles.contains(pod->node.empty() ? place.node : pod->node);
 }
 
 }  // namespace
@@ -45,8 +57,9 @@ void Vouchers::note(bool hears, const std::string& who, SteadyTime now) {
 
 Hearing hearing_of(const Observed& o) {
   Hearing hearing;
+  FirstOfPod sidecars(o);
   for (const crds::RankPlace& place : o.job.status.ranks)
-    if (const SidecarFacts* facts = expected(place, o)) {
+    if (const SidecarFacts* facts = expected(place, o); facts && sidecars.is_first(place)) {
       const bool heard = facts->unreachable_since == SteadyTime{};
       hearing.heard += heard;
       hearing.silent += !heard && !has_bad_node(place, o);
@@ -57,14 +70,16 @@ Hearing hearing_of(const Observed& o) {
 Inquiry inquiry_about_silence(const Observed& o) {
   Inquiry inquiry;
   if (!o.job.status.epoch) return inquiry;
+  std::set<std::string> about;
   for (const wire::Member& member : o.job.status.epoch->members) {
-    const auto it = o.sidecars.find(member.pod);
-    if (it == o.sidecars.end()) continue;
-    if (it->second.unreachable_since != SteadyTime{})
-      inquiry.about.push_back(member.pod);
-    else if (it->second.status && inquiry.asked.size() < kAsked)
+    const SidecarFacts* facts = o.sidecar(seat_of(member));
+    if (!facts) continue;
+    if (facts->unreachable_since != SteadyTime{})
+      about.insert(member.pod);
+    else if (facts->status && inquiry.asked.size() < kAsked)
       inquiry.asked.push_back(&member);
   }
+  inquiry.about.assign(about.begin(), about.end());
   if (inquiry.about.empty()) inquiry.asked.clear();
   return inquiry;
 }
@@ -72,14 +87,16 @@ Inquiry inquiry_about_silence(const Observed& o) {
 Silence judge_silence(const Observed& o, const JobLimits& limits) {
   Silence silence;
   std::size_t expected_ones = 0, unexplained = 0;
+  FirstOfPod sidecars(o);
   for (const crds::RankPlace& place : o.job.status.ranks) {
     const SidecarFacts* facts = expected(place, o);
     if (!facts) continue;
-    ++expected_ones;
+    const bool counts = sidecars.is_first(place);
+    expected_ones += counts;
     if (facts->unreachable_since == SteadyTime{}) continue;
-    unexplained += !has_bad_node(place, o);
+    unexplained += counts && !has_bad_node(place, o);
     if (o.steady > facts->unreachable_since + limits.unreachable)
-      silence.ranks.push_back({place.rank.value, place.pod, facts->unreachable_since, false, ""});
+      silence.ranks.push_back({place.rank.value, place.seat(), facts->unreachable_since, false, ""});
   }
   if (silence.ranks.empty()) return silence;
   const Hearing& all = o.everywhere;
@@ -90,13 +107,13 @@ Silence judge_silence(const Observed& o, const JobLimits& limits) {
         std::format("{} of the {} sidecars of all jobs do not answer", all.silent, all.heard + all.silent);
   for (Silence::Rank& rank : silence.ranks) {
     const crds::RankPlace& place = o.job.status.ranks[rank.rank];
-    const Vouchers& others = o.sidecars.at(rank.pod).vouchers;
+    const Vouchers& others = o.sidecars.at(rank.seat).vouchers;
     const Duration limit = has_bad_node(place, o) ? limits.unreachable : limits.isolated;
     const bool denied = others.denied_since != SteadyTime{} && o.steady <= others.denied + kStale;
     const SteadyTime last_sign = std::max({rank.since, others.heard, o.progress});
     rank.gone =
         silence.own_fault.empty() && denied && o.steady > others.denied_since + limit && o.steady > last_sign + limit;
-    rank.text = std::format("the sidecar of rank {} ({}) does not answer the operator", rank.rank, rank.pod);
+    rank.text = std::format("the sidecar of rank {} ({}) does not answer the operator", rank.rank, name_of(rank.seat));
     if (rank.gone)
       rank.text += std::format(" and was not heard by {} for {:.0f} s", others.by, to_seconds(limit)) + where(place, o);
     else if (denied)

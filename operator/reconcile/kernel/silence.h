@@ -23,7 +23,7 @@ namespace bsp::reconcile {
 struct Silence {
   struct Rank {
     std::uint32_t rank = 0;
-    std::string pod;
+    Seat seat;
     SteadyTime since{};
     bool gone = false;
     std::string text;  // a sentence about it

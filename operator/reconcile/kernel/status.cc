@@ -80,8 +80,8 @@ bool warn_of_throttling(const Observed& o, crds::BspJobStatus& status) {
   const crds::RankPlace* worst = nullptr;
   double share = 0;
   for (const crds::RankPlace& place : status.ranks)
-    if (const auto s = o.sidecars.find(place.pod); s != o.sidecars.end() && s->second.throttled > share)
-      worst = &place, share = s->second.throttled;
+    if (const SidecarFacts* s = o.sidecar(place.seat()); s && s->throttled > share)
+      worst = &place, share = s->throttled;
   const bool was = is_on(status, kCpuThrottled);
   const bool is = share > (was ? kHardlyThrottled : kMuchThrottled);
   if (was == is && crds::find_condition(status.conditions, kCpuThrottled)) return false;
@@ -102,8 +102,8 @@ std::vector<std::uint8_t> held_back_by_limit(const Observed& o) {
   std::unordered_map<std::string_view, double> speed;  // by node; few jobs need it
   for (std::size_t i = 0; i < held_back.size(); ++i) {
     const crds::RankPlace& place = o.job.status.ranks[i];
-    const auto sidecar = o.sidecars.find(place.pod);
-    if (sidecar == o.sidecars.end() || sidecar->second.throttled <= kMuchThrottled) continue;
+    const SidecarFacts* sidecar = o.sidecar(place.seat());
+    if (!sidecar || sidecar->throttled <= kMuchThrottled) continue;
     if (speed.empty())
       for (const observe::NodeFacts& node : o.nodes) speed.emplace(node.name, node.speed);
     const auto node = speed.find(place.node);
@@ -155,12 +155,11 @@ bool warn_of_no_supersteps(const Observed& o, crds::BspJobStatus& status) {
   std::string called;  // by the rank that is furthest behind
   std::uint64_t least = ~0ull, behind = 0;
   for (const crds::RankPlace& place : status.ranks)
-    if (const auto s = o.sidecars.find(place.pod); s != o.sidecars.end() && s->second.status)
-      if (s->second.completed < least) {
-        least = s->second.completed;
-        behind = place.rank.value;
-        called = s->second.status->collective;
-      }
+    if (const SidecarFacts* s = o.sidecar(place.seat()); s && s->status && s->completed < least) {
+      least = s->completed;
+      behind = place.rank.value;
+      called = s->status->collective;
+    }
   turn_condition(o, status, kNoSupersteps, is, is ? "NoEdge" : "Superstep",
                  is ? std::format("no superstep has ended for {:.0f} s, and until one does no rank can move: {}",
                                   seconds, why_no_edge(spec.superstep, status.superstep_edge, behind, called))
@@ -174,8 +173,8 @@ bool warn_of_mixed_units(const Observed& o, crds::BspJobStatus& status) {
   if (is == is_on(status, kMixedUnits)) return false;
   std::set<std::string> counted, timed;
   for (const crds::RankPlace& place : status.ranks)
-    if (const auto s = o.sidecars.find(place.pod); s != o.sidecars.end() && s->second.status)
-      (s->second.status->instructions_measured ? counted : timed).insert(place.set);
+    if (const wire::RankStatus* said = o.said(place.seat()))
+      (said->instructions_measured ? counted : timed).insert(place.set);
   const auto list = [](const std::set<std::string>& sets) {
     std::string text;
     for (const std::string& set : sets) text += (text.empty() ? "" : ", ") + set;
@@ -218,11 +217,11 @@ bool warn_of_cpu_features(const Observed& o, crds::BspJobStatus& status) {
   return is && !was;
 }
 
-void add_member(wire::EpochPlan& plan, std::uint32_t rank, const std::string& pod, const std::string& set,
-                const PodFacts& facts) {
-  auto at = std::ranges::find(plan.sets, set);
-  if (at == plan.sets.end()) at = plan.sets.insert(at, set);
-  plan.members.push_back({rank, pod, facts.uid, facts.address, static_cast<std::uint32_t>(at - plan.sets.begin())});
+void add_member(wire::EpochPlan& plan, const crds::RankPlace& place, const PodFacts& facts) {
+  auto at = std::ranges::find(plan.sets, place.set);
+  if (at == plan.sets.end()) at = plan.sets.insert(at, place.set);
+  plan.members.push_back({place.rank.value, place.pod, facts.uid, facts.address,
+                          static_cast<std::uint32_t>(at - plan.sets.begin()), place.local});
 }
 
 bool warn_of_move_memory(const Observed& o, crds::BspJobStatus& status) {
@@ -285,11 +284,10 @@ bool warn_of_rejected_reports(const Observed& o, crds::BspJobStatus& status) {
   const SidecarFacts* facts = nullptr;
   std::size_t ranks = 0;
   for (const crds::RankPlace& place : status.ranks) {
-    const auto s = o.sidecars.find(place.pod);
-    if (s == o.sidecars.end() || s->second.rejected.empty()) continue;
-    if (to_seconds(o.steady - s->second.rejected_at) > kRejectedLately) continue;
+    const SidecarFacts* s = o.sidecar(place.seat());
+    if (!s || s->rejected.empty() || to_seconds(o.steady - s->rejected_at) > kRejectedLately) continue;
     ++ranks;
-    if (!facts || s->second.rejected_at > facts->rejected_at) latest = &place, facts = &s->second;
+    if (!facts || s->rejected_at > facts->rejected_at) latest = &place, facts = s;
   }
   const bool is = facts != nullptr;
   if (was == is) return false;
@@ -297,7 +295,7 @@ bool warn_of_rejected_reports(const Observed& o, crds::BspJobStatus& status) {
                  is ? std::format("a message of the sidecar of rank {} ({}) was rejected: {}{}; the scheduler works "
                                   "without it, and the logs "
                                   "of the sidecar and the operator say more",
-                                  latest->rank.value, latest->pod, facts->rejected,
+                                  latest->rank.value, name_of(latest->seat()), facts->rejected,
                                   ranks > 1 ? std::format(" (and {} more ranks)", ranks - 1) : "")
                     : "the sidecars' reports are accepted");
   return is;
@@ -306,12 +304,11 @@ bool warn_of_rejected_reports(const Observed& o, crds::BspJobStatus& status) {
 void refresh_status(const Observed& o, crds::BspJobStatus& status) {
   std::uint64_t completed = ~0ull;
   for (crds::RankPlace& place : status.ranks) {
-    const auto it = o.sidecars.find(place.pod);
-    const wire::RankStatus* s = it == o.sidecars.end() || !it->second.status ? nullptr : &*it->second.status;
-    completed = std::min(completed, it == o.sidecars.end() ? 0 : it->second.completed);
+    const SidecarFacts* sidecar = o.sidecar(place.seat());
+    const wire::RankStatus* s = o.said(place.seat());
+    completed = std::min(completed, sidecar ? sidecar->completed : 0);
     // Set if a scheduler chose the node.
-    if (const auto pod = o.pods.find(place.pod); pod != o.pods.end() && !pod->second.node.empty())
-      place.node = pod->second.node;
+    if (const PodFacts* pod = o.pod(place.seat()); pod && !pod->node.empty()) place.node = pod->node;
     if (!s) continue;
     place.blocked_reason = s->blocked_reason;
     if (s->memory_bytes) place.memory_bytes = s->memory_bytes;

@@ -13,9 +13,8 @@ constexpr bool is_running(crds::JobPhase phase) {
 constexpr bool has_places(crds::JobPhase phase) { return phase == crds::JobPhase::kStarting || is_running(phase); }
 // The ranks are in an epoch, and compute or move.
 inline bool ranks_run(const crds::BspJobStatus& status) { return is_running(status.phase) && status.epoch; }
-// The rank in that pod is a member of the epoch; its Set is added to the plan's if no node belongs to it any more.
-void add_member(wire::EpochPlan& plan, std::uint32_t rank, const std::string& pod, const std::string& set,
-                const PodFacts& facts);
+// The rank there is a member of the epoch; its Set is added to the plan's if no node belongs to it any more.
+void add_member(wire::EpochPlan& plan, const crds::RankPlace& place, const PodFacts& facts);
 
 // Condition of a job that the operator can't reconcile because of an internal error.
 inline constexpr const char* kStalled = "Stalled";

@@ -46,8 +46,9 @@ Result<void> check_epoch(const crds::BspJob& job) {
     if (member.set >= epoch.sets.size()) return corrupt(at + ".set", "is none of epoch.sets");
     if (!runs) continue;
     if (member.pod_uid.empty() || member.address.empty()) return corrupt(at, "lacks its pod's uid or address");
-    if (i < job.status.ranks.size() && member.pod != job.status.ranks[i].pod)
-      return corrupt(at + ".pod", std::format("is not {}, which ranks[{}] names", job.status.ranks[i].pod, i));
+    if (i < job.status.ranks.size() && seat_of(member) != job.status.ranks[i].seat())
+      return corrupt(at + ".pod",
+                     std::format("is not {}, which ranks[{}] names", name_of(job.status.ranks[i].seat()), i));
   }
   if (job.status.epochs_used <= epoch.epoch) return corrupt("epochsUsed", "is not above the epoch's number");
   return {};

@@ -42,9 +42,9 @@ std::vector<crds::RankMigration> asked_on_pods(const Observed& o) {
   std::vector<crds::RankMigration> out;
   if (!o.job.status.epoch) return out;
   for (const crds::RankPlace& place : o.job.status.ranks) {
-    const auto pod = o.pods.find(place.pod);
-    if (pod == o.pods.end() || pod->second.deleting || pod->second.move_to.empty()) continue;
-    const std::string& to = pod->second.move_to;
+    const PodFacts* pod = o.pod(place.seat());
+    if (!pod || pod->deleting || pod->move_to.empty()) continue;
+    const std::string& to = pod->move_to;
     crds::RankMigration m;
     // One for each pod and value: its answer stays, and another value asks again.
     m.metadata.name =

@@ -36,6 +36,8 @@ struct WaveStart {
 };
 WaveStart begin_wave(const Observed& o, const std::vector<MoveRequest>& requests, crds::BspJobStatus& status);
 
+// A person named the target's node; the cost model only relies on the capacity of a Set.
+bool wants_its_node(const std::string& migration, const Observed& o);
 // The object of a move; null: it is not there.
 const crds::RankMigration* migration_of(const migrate::Move& move, const Observed& o);
 bool target_was_made(const migrate::Move& move, const Observed& o);

@@ -43,18 +43,21 @@ Result<EvictionFacts> facts_of(kube::Client& client, const EvictionReview& revie
 Result<EvictionAnswer> evict(kube::Client& client, const EvictionReview& review) {
   BSP_TRY(const EvictionFacts facts, facts_of(client, review));
   EvictionAnswer answer = answer_eviction(review, facts);
-  if (!answer.ask || review.dry_run) return answer;
+  if (review.dry_run) return answer;
   const std::string pod = review.name_space + "/" + review.pod;
-  json object;
-  to_json(object, *answer.ask);
-  object.erase("status");
-  const auto created = client.create(object);
-  // kConflict: an eviction at the same moment has asked already.
-  if (!created && created.error().code != ErrorCode::kConflict) {
-    log_warning("an eviction could not be answered by a migration", {{"pod", pod}, {"error", created.error().message}});
-    return std::unexpected(created.error());
+  for (const crds::RankMigration& ask : answer.ask) {
+    json object;
+    to_json(object, ask);
+    object.erase("status");
+    const auto created = client.create(object);
+    // kConflict: an eviction at the same moment has asked already.
+    if (!created && created.error().code != ErrorCode::kConflict) {
+      log_warning("an eviction could not be answered by a migration",
+                  {{"pod", pod}, {"error", created.error().message}});
+      return std::unexpected(created.error());
+    }
+    log_info("an eviction asks a rank to move", {{"pod", pod}, {"migration", ask.metadata.name}});
   }
-  log_info("an eviction asks a rank to move", {{"pod", pod}, {"migration", answer.ask->metadata.name}});
   return answer;
 }
 

@@ -13,10 +13,10 @@ void NodeBenchmarks::share(Observed& o) {
   if (machines.size() > o.nodes.size() + kMostGone) machines.clear();
   std::map<std::string_view, observe::NodeFacts*> nodes;
   for (observe::NodeFacts& node : o.nodes) nodes[node.name] = &node;
-  for (const auto& [pod, s] : o.sidecars) {
-    const auto facts = o.pods.find(pod);
-    if (facts == o.pods.end() || !s.status) continue;
-    const auto node = nodes.find(facts->second.node);
+  for (const auto& [seat, s] : o.sidecars) {
+    const PodFacts* pod = o.pod(seat);
+    if (!pod || !s.status) continue;
+    const auto node = nodes.find(pod->node);
     if (node == nodes.end()) continue;
     if (s.status->cpu_features != 0) {
       Machine& machine = machines[node->second->name];

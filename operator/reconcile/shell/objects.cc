@@ -107,7 +107,8 @@ void trim_pod(Object& pod) {
   if (part_at(pod, "metadata").is_object()) {
     keep_our_labels(pod["metadata"]);
     keep_our_owner(pod["metadata"]);
-    keep_in(pod["metadata"], "annotations", {names::kAnnotationMoveTo.data(), kGroupAnnotation});
+    keep_in(pod["metadata"], "annotations",
+            {names::kAnnotationMoveTo.data(), names::kAnnotationRanks.data(), kGroupAnnotation});
     if (part_at(pod["metadata"], "annotations").empty()) pod["metadata"].erase("annotations");
   }
   if (part_at(pod, "spec").is_object())

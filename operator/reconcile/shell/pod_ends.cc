@@ -43,8 +43,10 @@ void PodEnds::judge(Cluster& cluster, const Sidecars& sidecars) {
       if (!place.node.empty() && !cluster.nodes->find(place.node) && state(place.node) == NodeState::kGone)
         cluster.gone_nodes.insert(place.node);
   for (const auto& [name, facts] : cluster.pods)  // its sidecar may yet say how the program ended
-    if (facts.vanished && !facts.abandoned && !facts.address.empty()) cluster.reachable[name] = facts.address;
-  std::erase_if(cluster.reachable, [&](const auto& entry) { return cluster.pods.at(entry.first).lost; });
+    if (facts.vanished && !facts.abandoned && !facts.address.empty())
+      for (std::uint32_t local = 0; local < facts.apps.size(); ++local)
+        cluster.reachable[{name, local}] = facts.address;
+  std::erase_if(cluster.reachable, [&](const auto& entry) { return cluster.pods.at(entry.first.pod).lost; });
 }
 
 }  // namespace bsp::reconcile

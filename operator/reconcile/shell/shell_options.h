@@ -29,8 +29,8 @@ struct ShellOptions {
   // What an image runs if the template names no command; kNotFound with the remedy. Null: images can't be read, so
   // every template has to name its command. Both are called from all workers.
   std::function<Result<ImageDefaults>(const std::string& image)> image_defaults = {};
-  // The last lines that the app container of a pod wrote; "" if there are none.
-  std::function<std::string(const std::string& name_space, const std::string& pod)> log_tail = {};
+  // The last lines that the container of a seat wrote; "" if there are none.
+  std::function<std::string(const std::string& name_space, const Seat& seat)> log_tail = {};
   // Takes every rescheduling call as a line of operator/record, those of one job in order. Null: not recorded. Called from
   // all workers.
   std::function<void(const std::string& name_space, const std::string& job, const std::string& line)> record = {};

@@ -145,6 +145,8 @@ struct Filler {
       member = static_cast<T>(1);
     else if constexpr (std::same_as<T, Time>)
       member = from_rfc3339(std::format("2026-11-21T04:05:06.{:06}Z", n));
+    else if constexpr (std::same_as<T, crds::RanksPerPod>)
+      member.most = static_cast<std::uint32_t>(n);
     else if constexpr (std::same_as<T, crds::Quantity>)
       member.text = std::format("{}Mi", n);
     else if constexpr (std::same_as<T, crds::CommittedEpoch>)
@@ -256,7 +258,7 @@ TEST(Messages, OfAnOlderOperatorAreRead) {
   const auto read = crds::bsp_job_from_json(json::parse(*text));
   ASSERT_TRUE(read) << read.error().message;
   ASSERT_EQ(read->status.ranks.size(), 1u);
-  const auto& [rank, set, node, pod, generation, seconds, compute, memory, blocked] = read->status.ranks[0];
+  const auto& [rank, set, node, pod, generation, seconds, compute, memory, blocked, local] = read->status.ranks[0];
   EXPECT_EQ(rank.value, 39u);
   EXPECT_EQ(set, "set-40");
   EXPECT_EQ(node, "node-41");
@@ -266,6 +268,7 @@ TEST(Messages, OfAnOlderOperatorAreRead) {
   EXPECT_EQ(compute, 45.5);
   EXPECT_EQ(memory, 46u);
   EXPECT_EQ(blocked, "blockedReason-47");
+  EXPECT_EQ(local, 0u);
   ASSERT_TRUE(read->status.epoch);
   wire::EpochPlan older = plan();
   older.cpu_level = 0;

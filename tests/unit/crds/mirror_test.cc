@@ -87,6 +87,8 @@ template <class T>
 void compare(const json& schema, const std::string& path) {
   if constexpr (reflect::kIsOptional<T>) {
     compare<typename T::value_type>(schema, path);
+  } else if constexpr (std::same_as<T, RanksPerPod>) {
+    expect(schema, "x-kubernetes-int-or-string", true, path);
   } else if constexpr (reflect::Packs<T>) {
     compare<typename T::Packed>(schema, path);
   } else if constexpr (std::same_as<T, reflect::TextMap>) {
@@ -184,6 +186,7 @@ const std::map<std::string, std::vector<json>> kAgainstRules{
     {"/spec/rescheduling/minGain", {-0.1, 1}},
     {"/spec/superstep/call", {"Barrier", "MPI_Barier", "MPI_Ibarrier"}},
     {"/spec/superstep", {{{"call", "Auto"}, {"stride", 2}}}},
+    {"/spec/ranksPerPod", {0, 257, -1, "auto", "", "4x"}},
     {"/spec/checkpoint/sizeLimit", {"not a size", "-1Gi", "0", 0, "1 Gi"}},
     {"/spec/checkpoint/interval", {"", "5", "m", "5m30", "0s", "30s5m", "-5m", "1d", "5 m", "1h1h", "9999999999h"}},
     {"/spec/checkpoint/storage",

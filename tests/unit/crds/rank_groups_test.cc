@@ -143,6 +143,48 @@ TEST(Places, ArePackedByWhatRanksHaveInCommon) {
   EXPECT_EQ(again[1].blocked_reason, all[1].blocked_reason);
 }
 
+// Ranks 0 to 2 share a pod, 3 to 5 another, which rank 4 has left for one of its own; 6 is in a seat of 3's pod too.
+TEST(Places, ArePackedByTheSeatsOfTheirPods) {
+  RankPlaces all = places(7);
+  wire::EpochPlan plan{.epoch = 2, .pmix_namespace = "uid-e2", .sets = {"slow", "fast"}, .members = {}};
+  for (std::uint32_t r = 0; r < all.size(); ++r) {
+    all[r].pod = std::format("a-r{}-g0", r / 3 * 3);
+    all[r].local = r % 3;
+  }
+  all[4].pod = "a-r4-g1";
+  all[4].local = 0;
+  all[6].pod = "a-r3-g0";
+  all[6].local = 1;
+  for (const RankPlace& place : all)
+    plan.members.push_back({place.rank.value, place.pod, "uid-" + place.pod, "10.0.0.1:7600", 0, place.local});
+  const PackedPlaces packed = pack(all);
+  EXPECT_THAT(packed.pod, ElementsAre(Pair("a-r*-g0", "0-3,5"), Pair("a-r*-g1", "4"), Pair("a-r3-g0", "6")));
+  EXPECT_THAT(packed.seat, ElementsAre(Pair("1", "6"), Pair("2", "5"), Pair(kNextSeat, "1-2")));
+  RankPlaces again;
+  ASSERT_TRUE(unpack(packed, again));
+  for (std::uint32_t r = 0; r < all.size(); ++r) EXPECT_EQ(again[r].seat(), all[r].seat()) << r;
+  CommittedEpoch epoch;
+  ASSERT_TRUE(unpack(pack(CommittedEpoch(plan)), epoch));
+  EXPECT_EQ(epoch.members, plan.members);
+  for (const auto& [value, ranks] :
+       {std::pair{"next", "0"}, {"256", "1"}, {"-1", "1"}, {"x", "1"}, {"1 ", "1"}, {"", "1"}}) {
+    PackedPlaces wrong = packed;
+    wrong.seat = {{value, ranks}};
+    EXPECT_FALSE(unpack(wrong, again)) << value;
+  }
+}
+
+TEST(Seat, IsNamedByItsPodAndContainer) {
+  EXPECT_EQ(container_of(0), "app");
+  EXPECT_EQ(container_of(12), "app-12");
+  EXPECT_EQ(name_of({"a-r0-g0", 0}), "a-r0-g0");
+  EXPECT_EQ(name_of({"a-r0-g0", 2}), "a-r0-g0/app-2");
+  for (const std::uint32_t local : {0u, 1u, 12u, 255u}) EXPECT_EQ(local_of(container_of(local)), local);
+  for (const char* other :
+       {"", "a", "app-", "app-0", "app-01", "app-x", "app-1x", "app-256", "app1", "sidecar", "app--1"})
+    EXPECT_EQ(local_of(other), std::nullopt) << other;
+}
+
 // Any rank may say 1 KiB of its own, and measure a time of its own.
 TEST(Places, KeepTheCommonestReasonsAndTheSlowestRanks) {
   RankPlaces all = places(1000);

@@ -15,8 +15,8 @@ class Committed : public Steps {
   Committed() {
     all_stopped();
     view.epoch = next_plan(wave, view.epoch);
-    view.pods["a"].status->prepared_epoch = 3;
-    view.pods["b"].status->phase = RankPhase::kStopped;
+    view.seats[{"a"}].status->prepared_epoch = 3;
+    view.seats[{"b"}].status->phase = RankPhase::kStopped;
     transfer("a", TransferPhase::kSent);
     transfer("b", TransferPhase::kRestored);
     enter(Phase::kResuming);
@@ -29,13 +29,13 @@ class Committed : public Steps {
     for (const auto& t : wave.times) view.since[t.phase] = view.now - ago;
   }
   void end_well(const char* pod) {
-    wire::RankStatus& status = view.pods[pod].status.emplace();
+    wire::RankStatus& status = view.seats[{pod}].status.emplace();
     status.phase = RankPhase::kExited;
     status.exit_code = 0;
   }
   void kill(const char* pod) {
-    view.pods[pod].status->phase = RankPhase::kExited;
-    view.pods[pod].status->exit_signal = 9;
+    view.seats[{pod}].status->phase = RankPhase::kExited;
+    view.seats[{pod}].status->exit_signal = 9;
   }
 };
 
@@ -48,18 +48,18 @@ TEST_F(Committed, ALeaderThatComesLateGoesForward) {
 }
 
 TEST_F(Committed, TheCopyGoesFirst) {
-  view.pods["b"].status->phase = RankPhase::kOpening;
-  view.pods["b"].status->admitted_epoch = 4;
+  view.seats[{"b"}].status->phase = RankPhase::kOpening;
+  view.seats[{"b"}].status->admitted_epoch = 4;
   EXPECT_THAT(step().actions, ElementsAre(Asked{ActionKind::kOpenEpoch, "b", 4, std::nullopt}))
       << "it was sent SIGCONT, and has said nothing yet";
-  view.pods["b"].status->epoch = 4;
+  view.seats[{"b"}].status->epoch = 4;
   EXPECT_THAT(step().actions, ElementsAre(Asked{ActionKind::kOpenEpoch, "b", 4, std::nullopt},
                                           Asked{ActionKind::kOpenEpoch, "c", 4, std::nullopt}));
 }
 
 TEST_F(Committed, ACopyThatDiesBeforeItSaysThatItIsInTheEpochGivesTheRankBack) {
-  view.pods["b"].status->phase = RankPhase::kOpening;
-  view.pods["b"].status->admitted_epoch = 4;
+  view.seats[{"b"}].status->phase = RankPhase::kOpening;
+  view.seats[{"b"}].status->admitted_epoch = 4;
   met(std::chrono::hours(1));
   EXPECT_THAT(step().wave.delay, testing::HasSubstr("rank 0 (b) was continued, but has not come to open epoch 4"));
   kill("b");
@@ -72,10 +72,10 @@ TEST_F(Committed, ASlowOpeningFailsNothingAndIsReportedOnce) {
       view.epoch = rollback_plan(wave, view.epoch);
       wave.rollback_committed = true;
       wave.delay.clear();
-      for (const char* pod : {"a", "c"}) view.pods[pod].status->prepared_epoch = 5;
+      for (const char* pod : {"a", "c"}) view.seats[{pod}].status->prepared_epoch = 5;
       enter(phase);
     }
-    view.pods["c"].unreachable_since = view.now - std::chrono::hours(1);
+    view.seats[{"c"}].unreachable_since = view.now - std::chrono::hours(1);
     met(std::chrono::hours(1));
     const Answer next = step();
     EXPECT_TRUE(next.changed);
@@ -105,7 +105,7 @@ TEST_F(Committed, ACopyThatDiesFirstGivesTheRankBackToItsSource) {
   // Nothing is committed before all have promised to leave epoch 4 alone.
   EXPECT_THAT(step().actions, ElementsAre(Asked{ActionKind::kPrepareEpoch, "a", 5, std::nullopt},
                                           Asked{ActionKind::kPrepareEpoch, "c", 5, std::nullopt}));
-  view.pods["a"].status->prepared_epoch = view.pods["c"].status->prepared_epoch = 5;
+  view.seats[{"a"}].status->prepared_epoch = view.seats[{"c"}].status->prepared_epoch = 5;
   const Answer s = step();
   ASSERT_TRUE(s.commit);
   EXPECT_TRUE(s.wave.rollback_committed);
@@ -120,11 +120,11 @@ TEST_F(Committed, ACopyThatDiesFirstGivesTheRankBackToItsSource) {
 
 TEST_F(Committed, ButNotOnceAnotherRankWasAdmitted) {
   kill("b");
-  view.pods["c"].status->admitted_epoch = 4;
+  view.seats[{"c"}].status->admitted_epoch = 4;
   EXPECT_EQ(step().wave.phase, Phase::kFailed);
   EXPECT_EQ(step().wave.lost_rank, 0u);
   // A sidecar too old to say may have let it in.
-  view.pods["c"].status->admitted_epoch = ~0ull;
+  view.seats[{"c"}].status->admitted_epoch = ~0ull;
   EXPECT_EQ(step().wave.phase, Phase::kFailed);
 }
 
@@ -133,8 +133,8 @@ TEST_F(Committed, ButNotOnceAnotherRankWasAdmitted) {
 TEST_F(Committed, RanksThatEndedWellHaveGoneOn) {
   end_well("c");
   EXPECT_EQ(step().wave.phase, Phase::kResuming) << "b is stopped";
-  view.pods["b"].status->phase = RankPhase::kFinalized;
-  view.pods["b"].status->epoch = 4;
+  view.seats[{"b"}].status->phase = RankPhase::kFinalized;
+  view.seats[{"b"}].status->epoch = 4;
   EXPECT_EQ(step().wave.phase, Phase::kSucceeded);
   end_well("b");
   EXPECT_EQ(step().wave.phase, Phase::kSucceeded);
@@ -162,8 +162,8 @@ TEST_F(Committed, AnOpenEpochThatWasUnderWayIsSeenBeforeTheSourceIsNamed) {
   kill("b");
   wave = step().wave;
   ASSERT_EQ(wave.phase, Phase::kRollingBack);
-  view.pods["a"].status->prepared_epoch = view.pods["c"].status->prepared_epoch = 5;
-  view.pods["c"].status->admitted_epoch = 4;
+  view.seats[{"a"}].status->prepared_epoch = view.seats[{"c"}].status->prepared_epoch = 5;
+  view.seats[{"c"}].status->admitted_epoch = 4;
   const Answer s = step();
   EXPECT_FALSE(s.commit);
   EXPECT_EQ(s.wave.phase, Phase::kFailed);
@@ -171,42 +171,42 @@ TEST_F(Committed, AnOpenEpochThatWasUnderWayIsSeenBeforeTheSourceIsNamed) {
 }
 
 TEST_F(Committed, ACopyWhoseEndIsNotCertainIsWaitedForOrGivenUp) {
-  view.pods["b"].deleting = true;
+  view.seats[{"b"}].deleting = true;
   EXPECT_FALSE(step().changed);
   EXPECT_THAT(step().actions, testing::IsEmpty()) << "no rank is admitted meanwhile";
-  view.pods["b"].uncertain = true;
+  view.seats[{"b"}].uncertain = true;
   EXPECT_EQ(step().wave.phase, Phase::kFailed) << "its node does not answer, so nothing will ever report it";
-  view.pods["b"].deleting = view.pods["b"].uncertain = false;
-  view.pods["b"].gone = "no sidecar hears it";
+  view.seats[{"b"}].deleting = view.seats[{"b"}].uncertain = false;
+  view.seats[{"b"}].gone = "no sidecar hears it";
   EXPECT_EQ(step().wave.phase, Phase::kFailed);
-  view.pods["b"].gone = "";
-  view.pods["b"].unreachable_since = view.now - std::chrono::hours(1);
+  view.seats[{"b"}].gone = "";
+  view.seats[{"b"}].unreachable_since = view.now - std::chrono::hours(1);
   EXPECT_EQ(step().wave.phase, Phase::kResuming) << "silence is no loss";
-  view.pods["b"].exists = false;
+  view.seats[{"b"}].exists = false;
   EXPECT_EQ(step().wave.phase, Phase::kRollingBack);
-  view.pods["a"].deleting = true;
+  view.seats[{"a"}].deleting = true;
   EXPECT_EQ(step().wave.phase, Phase::kFailed) << "the source goes, too";
 }
 
 TEST_F(Committed, TheOtherCopiesOfTheWaveEndBeforeTheirSourcesGoOn) {
-  view.pods["c2"] = view.pods["b"];
-  view.pods["c2"].uid = "uid-c2";
-  view.pods["c2"].status->transfer.migration = "m2";
+  view.seats[{"c2"}] = view.seats[{"b"}];
+  view.seats[{"c2"}].uid = "uid-c2";
+  view.seats[{"c2"}].status->transfer.migration = "m2";
   wave.moves.push_back(move("m2", 1, "c", "c2"));
   view.epoch.members[1] = {1, "c2", "uid-c2", "c2:1", 1};
-  view.pods["c2"].status->admitted_epoch = 4;  // it was let in, and waits for rank 0
-  view.pods["c2"].status->phase = RankPhase::kOpening;
+  view.seats[{"c2"}].status->admitted_epoch = 4;  // it was let in, and waits for rank 0
+  view.seats[{"c2"}].status->phase = RankPhase::kOpening;
   kill("b");
   wave = step().wave;
   ASSERT_EQ(wave.phase, Phase::kRollingBack);
-  view.pods["a"].status->prepared_epoch = view.pods["c"].status->prepared_epoch = 5;
+  view.seats[{"a"}].status->prepared_epoch = view.seats[{"c"}].status->prepared_epoch = 5;
   met(std::chrono::hours(1));
   wave = step().wave;  // its delay is next
   EXPECT_FALSE(step().commit) << "however long it takes";
   EXPECT_THAT(step().actions, Contains(Asked{ActionKind::kDeletePod, "c2", 0, 1}));
-  view.pods["c2"].deleting = true;
+  view.seats[{"c2"}].deleting = true;
   EXPECT_FALSE(step().commit);
-  view.pods["c2"].ended = true;
+  view.seats[{"c2"}].ended = true;
   EXPECT_TRUE(step().commit);
 }
 

@@ -19,7 +19,7 @@ TEST_F(Steps, PhasesWhoseWorkIsDoneArePassedInOneWrite) {
   all_stopped();
   transfer("a", TransferPhase::kSent);
   transfer("b", TransferPhase::kRestored);
-  view.pods["b"].status->phase = RankPhase::kStopped;
+  view.seats[{"b"}].status->phase = RankPhase::kStopped;
   const Answer s = step();
   EXPECT_THAT(entered(s),
               ElementsAre(Phase::kCheckpointing, Phase::kTransferring, Phase::kRestoring, Phase::kResuming));
@@ -33,7 +33,7 @@ TEST_F(Steps, PhasesWhoseWorkIsDoneArePassedInOneWrite) {
 TEST_F(Steps, ATargetWithoutTheCpuOrTheRuntimeOfTheProgramIsRefusedByName) {
   for (const Phase phase : {Phase::kPreparing, Phase::kPausing}) {
     wave.phase = phase;
-    wire::RankStatus &from = *view.pods["a"].status, &to = *view.pods["b"].status;
+    wire::RankStatus &from = *view.seats[{"a"}].status, &to = *view.seats[{"b"}].status;
     from.program_features = CpuFeatures::from_names("avx,avx2,avx512f")->bits();
     to.cpu_features = from.program_features;
     from.runtime = to.runtime = "aabb";
@@ -58,13 +58,13 @@ TEST_F(Steps, OnlyWhatIsDoneIsPassed) {
   all_stopped();
   transfer("a", TransferPhase::kDumping);
   EXPECT_THAT(entered(step()), ElementsAre(Phase::kCheckpointing));
-  view.pods["a"].status->transfer.dump_ns = 1;
+  view.seats[{"a"}].status->transfer.dump_ns = 1;
   EXPECT_THAT(entered(step()), ElementsAre(Phase::kCheckpointing, Phase::kTransferring));
   transfer("b", TransferPhase::kRestoring);
   EXPECT_THAT(entered(step()), ElementsAre(Phase::kCheckpointing, Phase::kTransferring, Phase::kRestoring));
   // A rank that has not stopped holds up all of it, however far the moved one has come.
-  view.pods["c"].status->phase = RankPhase::kClosing;
-  view.pods["c"].phase_since = view.pods["a"].phase_since = view.now;
+  view.seats[{"c"}].status->phase = RankPhase::kClosing;
+  view.seats[{"c"}].phase_since = view.seats[{"a"}].phase_since = view.now;
   EXPECT_FALSE(step().changed);
 }
 
@@ -87,9 +87,9 @@ TEST_F(Steps, TheReasonForABrokenConnectionIsAddedWhenItsNodeReportsIt) {
   wave.times.push_back({Phase::kRollingBack, now});
   wave.message = "rank 0: the peer closed the connection";
   EXPECT_EQ(step().wave.message, wave.message);
-  view.pods["c"].sidecar_failure = "the sidecar of c was killed";
+  view.seats[{"c"}].sidecar_failure = "the sidecar of c was killed";
   EXPECT_EQ(step().wave.message, wave.message) << "c takes no part in a move";
-  view.pods["b"].sidecar_failure = "the sidecar of b was killed";
+  view.seats[{"b"}].sidecar_failure = "the sidecar of b was killed";
   const Answer next = step();
   EXPECT_TRUE(next.changed);
   EXPECT_EQ(next.wave.message, "rank 0: the peer closed the connection; the sidecar of b was killed");
@@ -115,18 +115,18 @@ TEST_F(Steps, ATargetThatHasReceivedEarlyIsNotAskedToReceiveAgain) {
   wave.gate = {GateState::kCommitted, 20, 1};
   transfer("a", TransferPhase::kSent);
   transfer("b", TransferPhase::kRestoring);
-  view.pods["a"].status->phase = RankPhase::kStopped;
+  view.seats[{"a"}].status->phase = RankPhase::kStopped;
   EXPECT_THAT(step().actions, Each(Field(&Asked::kind, Ne(ActionKind::kReceive))));
 }
 
 TEST_F(Steps, ASourceMayDieOnceItsCheckpointIsComplete) {
   all_stopped();
   transfer("b", TransferPhase::kRestored);
-  wire::RankStatus& source = *view.pods["a"].status;
+  wire::RankStatus& source = *view.seats[{"a"}].status;
   source.phase = RankPhase::kExited;
   source.exit_signal = 9;
   EXPECT_EQ(step().wave.phase, Phase::kResuming);
-  view.pods["b"].status->transfer.phase = TransferPhase::kReceiving;
+  view.seats[{"b"}].status->transfer.phase = TransferPhase::kReceiving;
   EXPECT_EQ(step().wave.phase, Phase::kFailed);
   EXPECT_EQ(step().wave.lost_rank, 0u);
   EXPECT_EQ(step().wave.message, "rank 0 was ended by signal 9");
@@ -152,7 +152,7 @@ TEST_F(Steps, ALargeRankHasTheTimeThatItsMemoryTakes) {
       view.since = {{phase == Phase::kTransferring ? Phase::kCheckpointing : phase, began}};
       transfer("a", TransferPhase::kDumping);
       transfer("b", phase == Phase::kRestoring ? TransferPhase::kReceived : TransferPhase::kReceiving);
-      view.pods["a"].status->memory_bytes = static_cast<std::uint64_t>(megabytes * kMega);
+      view.seats[{"a"}].status->memory_bytes = static_cast<std::uint64_t>(megabytes * kMega);
       view.bytes_per_second = measured * kMega;
       view.now = began + from_seconds(limit - 0.1);
       EXPECT_NE(step().wave.phase, Phase::kRollingBack)
@@ -166,14 +166,14 @@ TEST_F(Steps, ALargeRankHasTheTimeThatItsMemoryTakes) {
 }
 
 TEST_F(Steps, AGateStandsAheadOfAllByTime) {
-  view.pods["a"].completed = 100;
-  view.pods["c"].completed = 101;
+  view.seats[{"a"}].completed = 100;
+  view.seats[{"c"}].completed = 101;
   view.round_trip_seconds = 0.010;
   view.superstep_seconds = 0.005;
   EXPECT_EQ(step().wave.gate, (Gate{GateState::kArmed, 101 + 2 + 10, 1}));
   wave.gate.attempt = 2;
   EXPECT_EQ(step().wave.gate, (Gate{GateState::kArmed, 101 + 2 + 40, 3}));
-  view.pods["c"].completed_at = view.now - std::chrono::milliseconds(250);
+  view.seats[{"c"}].completed_at = view.now - std::chrono::milliseconds(250);
   EXPECT_EQ(step().wave.gate, (Gate{GateState::kArmed, 101 + 50 + 2 + 40, 3}))
       << "the ranks have gone on since the last report";
   view.superstep_seconds = 60;
@@ -181,14 +181,14 @@ TEST_F(Steps, AGateStandsAheadOfAllByTime) {
 }
 
 TEST_F(Steps, AGateOfUnknownPaceIsCloseByUntilOneWasLate) {
-  view.pods["a"].completed = 1;
+  view.seats[{"a"}].completed = 1;
   EXPECT_EQ(step().wave.gate, (Gate{GateState::kArmed, 1 + 2, 1}))
       << "of supersteps that take minutes, ten would be too many";
   wave.gate = {GateState::kArmed, 3, 1};
-  view.pods["a"].armed = ArmAnswer{3, 40, true};
+  view.seats[{"a"}].armed = ArmAnswer{3, 40, true};
   EXPECT_EQ(step().wave.gate.state, GateState::kCancelling);
   wave.gate.state = GateState::kCancelling;
-  for (const char* pod : {"a", "c"}) view.pods[pod].done[ActionKind::kCancelGate] = 3;
+  for (const char* pod : {"a", "c"}) view.seats[{pod}].done[ActionKind::kCancelGate] = 3;
   EXPECT_EQ(step().wave.gate, (Gate{GateState::kArmed, 40 + 2 + 16, 2})) << "taken back and set again in one write";
 }
 
@@ -234,9 +234,9 @@ TEST_F(Steps, AGateThatIsNotGivenUpIsReported) {
     wave.times.push_back({wave.phase, now});
     wave.delay.clear();
     wave.gate = {.state = state, .superstep = 20, .attempt = 1};
-    for (auto& [name, pod] : view.pods) pod.done.clear();
-    view.pods["b"].exists = false;
-    PodView &a = view.pods["a"], &c = view.pods["c"];
+    for (auto& [name, pod] : view.seats) pod.done.clear();
+    view.seats[{"b"}].exists = false;
+    SeatView &a = view.seats[{"a"}], &c = view.seats[{"c"}];
     for (const ActionKind kind : {ActionKind::kCommitGate, ActionKind::kCancelGate}) a.done[kind] = 20;
     c.status->gate_superstep = 20;
     view.superstep_seconds = 1;
@@ -263,21 +263,21 @@ TEST_F(Steps, AGateThatIsNotGivenUpIsReported) {
 TEST_F(Steps, AGateThatIsBeingDroppedNeedsNoSecondVerdict) {
   wave.phase = Phase::kRollingBack;
   wave.gate = {.state = GateState::kDropping, .superstep = 20, .attempt = 1};
-  view.pods["b"].exists = false;
+  view.seats[{"b"}].exists = false;
   for (const char* pod : {"a", "c"}) {
-    const Action commit = Action::commit_gate(pod, 20);
-    EXPECT_FALSE(note_answer(view.pods[pod], commit, fail(ErrorCode::kConflict, "the gate is being dropped")));
+    const Action commit = Action::commit_gate({pod}, 20);
+    EXPECT_FALSE(note_answer(view.seats[{pod}], commit, fail(ErrorCode::kConflict, "the gate is being dropped")));
   }
   EXPECT_THAT(step().actions, testing::UnorderedElementsAre(Asked{ActionKind::kCancelGate, "a", 20, std::nullopt},
                                                             Asked{ActionKind::kCancelGate, "c", 20, std::nullopt}));
-  for (const char* pod : {"a", "c"}) view.pods[pod].done[ActionKind::kCancelGate] = 20;
+  for (const char* pod : {"a", "c"}) view.seats[{pod}].done[ActionKind::kCancelGate] = 20;
   EXPECT_EQ(step().wave.phase, Phase::kRolledBack);
 }
 
 TEST(SidecarViewTest, WhatASidecarReportsMakesItNoLarger) {
   SidecarView sidecar;
   for (std::uint64_t superstep = 1; superstep <= 1000; ++superstep)
-    for (const Action& action : {Action::commit_gate("a", superstep), Action::cancel_gate("a", superstep)})
+    for (const Action& action : {Action::commit_gate({"a"}, superstep), Action::cancel_gate({"a"}, superstep)})
       EXPECT_TRUE(note_answer(sidecar, action, nlohmann::json::object()));
   EXPECT_THAT(sidecar.done, ElementsAre(Pair(ActionKind::kCommitGate, 1000), Pair(ActionKind::kCancelGate, 1000)));
 }

@@ -41,7 +41,7 @@ class Steps : public testing::Test {
                   .sets = {"slow", "fast"},
                   .members = {{0, "a", "uid-a", "a:1", 0}, {1, "c", "uid-c", "c:1", 0}}};
     for (const char* name : {"a", "b", "c"}) {
-      PodView& pod = view.pods[name];
+      SeatView& pod = view.seats[{name}];
       pod.exists = true;
       pod.uid = std::string("uid-") + name;
       pod.address = std::string(name) + ":1";
@@ -52,8 +52,8 @@ class Steps : public testing::Test {
       pod.status->epoch = 3;
       pod.status->prepared_epoch = 4;
     }
-    view.pods["b"].status->phase = RankPhase::kWaiting;
-    view.pods["b"].status->epoch = 0;
+    view.seats[{"b"}].status->phase = RankPhase::kWaiting;
+    view.seats[{"b"}].status->epoch = 0;
     transfer("b", TransferPhase::kReceiving);
     view.now = SteadyTime{std::chrono::seconds(500)};
     wave.number = 1;
@@ -80,18 +80,18 @@ class Steps : public testing::Test {
             .target_node = std::format("fast-{}", rank)};
   }
   void transfer(const char* pod, TransferPhase phase) {
-    view.pods[pod].status->transfer.migration = "m";
-    view.pods[pod].status->transfer.phase = phase;
+    view.seats[{pod}].status->transfer.migration = "m";
+    view.seats[{pod}].status->transfer.phase = phase;
   }
   void all_stopped() {
     wave.gate = {GateState::kCommitted, 20, 1};
-    for (const char* pod : {"a", "c"}) view.pods[pod].status->phase = RankPhase::kStopped;
+    for (const char* pod : {"a", "c"}) view.seats[{pod}].status->phase = RankPhase::kStopped;
   }
   Answer step() const {
     const Step step = migrate::step(wave, view, now, {});
     if (const WaveChange* change = step.change()) return {change->wave, true, change->commit, {}};
     Answer answer{.wave = wave, .commit = {}, .actions = {}};
-    for (const Action& a : step.work()) answer.actions.push_back({a.kind, a.pod, a.number, a.move});
+    for (const Action& a : step.work()) answer.actions.push_back({a.kind, a.seat.pod, a.number, a.move});
     return answer;
   }
   std::vector<Phase> entered(const Answer& s) const {

@@ -19,11 +19,12 @@ constexpr simulated::Pace kPace{.superstep = {1, 6},
                                 .enter = {1, 12},
                                 .tick_ns = 1'000'000};
 
-wire::RankStatus fresh_status(std::uint32_t rank, const std::string& pod) {
+wire::RankStatus fresh_status(std::uint32_t rank, const Seat& seat) {
   wire::RankStatus status;
   status.version = 1;
   status.rank = rank;
-  status.pod = pod;
+  status.pod = seat.pod;
+  status.seat = seat.local;
   status.init_connected = true;
   return status;
 }
@@ -39,21 +40,23 @@ World::World(const Scenario& scenario)
   start_ns = static_cast<std::uint64_t>(time().time_since_epoch().count());
   epoch_ = {.epoch = 3, .pmix_namespace = "uid-e3", .sets = {"slow", "fast"}, .members = {}};
   for (std::uint32_t r = 0; r < s_.ranks; ++r) {
-    const std::string name = std::format("job-r{}-g0", r);
-    epoch_.members.push_back({r, name, "uid-" + name, name + ":7600", 0});
+    const std::string name = source_of(r);
+    epoch_.members.push_back({r, name, "uid-" + name, name + ":7600", 0, r % s_.seats});
   }
   const auto prepared = std::make_shared<const wire::EpochPlan>(epoch_);
   for (std::uint32_t r = 0; r < s_.ranks; ++r) {
-    const std::string name = std::format("job-r{}-g0", r);
-    Pod& p = pods_[name];
-    p.name = name;
-    p.uid = "uid-" + name;
+    const Seat seat = seat_of(epoch_.members[r]);
+    Pod& p = pods_[seat];
+    p.name = seat.pod;
+    p.local = seat.local;
+    p.seats = std::min(s_.seats, s_.ranks - (r - seat.local));
+    p.uid = "uid-" + seat.pod;
     p.rank = r;
     p.forgetful = s_.forgetful;
     p.heeds_tokens = !s_.old_sidecars;
     p.process = Process::kRunning;
     p.prepared[3] = prepared;
-    p.status = fresh_status(r, name);
+    p.status = fresh_status(r, seat);
     p.status.phase = RankPhase::kRunning;
     p.status.mpi_initialized = true;
     p.status.epoch = p.status.prepared_epoch = p.status.admitted_epoch = 3;
@@ -68,35 +71,46 @@ World::World(const Scenario& scenario)
   for (std::uint32_t m = 0; m < s_.moves; ++m)
     wave_.moves.push_back({.migration = std::format("job-w1-r{}", m),
                            .rank = m,
-                           .source_pod = std::format("job-r{}-g0", m),
-                           .source_uid = std::format("uid-job-r{}-g0", m),
-                           .source_address = std::format("job-r{}-g0:7600", m),
+                           .source_pod = source_of(m),
+                           .source_uid = "uid-" + source_of(m),
+                           .source_address = source_of(m) + ":7600",
                            .source_set = 0,
-                           .target_pod = std::format("job-r{}-g1", m),
+                           .target_pod = std::format("job-r{}-g1", m - m % s_.seats),
                            .target_uid = "",
                            .target_address = "",
                            .target_set = 1,
-                           .target_node = "fast-0"});
+                           .target_node = "fast-0",
+                           .source_local = m % s_.seats,
+                           .target_local = m % s_.seats});
 }
+
+std::string World::source_of(std::uint32_t rank) const { return std::format("job-r{}-g0", rank - rank % s_.seats); }
 
 void World::for_each_pod(const std::function<void(simulated::Pod&)>& f) {
-  for (auto& [name, p] : pods_) f(p);
+  for (auto& [seat, p] : pods_) f(p);
 }
 
-World::Pod* World::pod(const std::string& name) {
-  auto it = pods_.find(name);
+World::Pod* World::pod(const Seat& seat) {
+  auto it = pods_.find(seat);
   return it == pods_.end() ? nullptr : &it->second;
 }
 
+std::vector<World::Pod*> World::seats_of(const std::string& name) {
+  std::vector<Pod*> seats;
+  for (auto& [seat, p] : pods_)
+    if (seat.pod == name) seats.push_back(&p);
+  return seats;
+}
+
 World::Pod* World::running(std::uint32_t rank) {
-  for (auto& [name, p] : pods_)
+  for (auto& [seat, p] : pods_)
     if (p.rank == rank && p.process == Process::kRunning) return &p;
   return nullptr;
 }
 
 bool World::all_stopped() {
   return epoch_.epoch == wave_.base_epoch && std::ranges::all_of(epoch_.members, [&](const wire::Member& m) {
-           const Pod* p = pod(m.pod);
+           const Pod* p = pod(seat_of(m));
            return p && p->process == Process::kStopped;
          });
 }
@@ -136,8 +150,12 @@ void World::check_end(std::uint64_t superstep_at_end) {
   const bool lost = struck_ && struck_at_ >= ended_at_;
   if (!finished && !lost && superstep_ < superstep_at_end + 3) violate("the job does not go on");
   for (const Move& move : wave_.moves) {
-    const std::string& spare = wave_.phase == Phase::kSucceeded ? move.source_pod : move.target_pod;
-    if (pod(spare)) violate(spare + " was left behind");
+    const Seat spare = wave_.phase == Phase::kSucceeded ? move.source() : move.target();
+    const Pod* left = pod(spare);
+    // A pod that other ranks stay in stays.
+    const bool stays = std::ranges::contains(epoch_.members, spare.pod, &wire::Member::pod);
+    const bool is_free = left && (left->process == Process::kNone || left->process == Process::kEnded);
+    if (left && !(stays && is_free) && !lost) violate(name_of(spare) + " was left behind");
   }
 }
 
@@ -164,38 +182,53 @@ void World::deliver() {
 }
 
 void World::create_target(const Action& action) {
-  if (pods_.contains(action.pod)) return;
-  Pod& p = pods_[action.pod];
-  p.name = action.pod;
-  p.uid = std::format("uid-{}-{}", action.pod, ++uids_);
-  p.rank = wave_.moves[*action.move].rank;
-  p.target = true;
-  p.forgetful = s_.forgetful;
-  p.heeds_tokens = !s_.old_sidecars;
-  p.up_at = tick_ + random(50, 300);
-  p.status = fresh_status(p.rank, action.pod);
+  const std::string& name = action.seat.pod;
+  if (!seats_of(name).empty()) return;
+  const std::string uid = std::format("uid-{}-{}", name, ++uids_);
+  const int up_at = tick_ + random(50, 300);
+  const auto seats = std::ranges::count(wave_.moves, name, &Move::target_pod);
+  for (const Move& move : wave_.moves) {
+    if (move.target_pod != name) continue;
+    Pod& p = pods_[move.target()];
+    p.name = name;
+    p.local = move.target_local;
+    p.seats = static_cast<std::uint32_t>(seats);
+    p.uid = uid;
+    p.rank = move.rank;
+    p.target = true;
+    p.forgetful = s_.forgetful;
+    p.heeds_tokens = !s_.old_sidecars;
+    p.up_at = up_at;
+    p.status = fresh_status(p.rank, p.seat());
+  }
 }
 
-void World::delete_pod(Pod& p) {
-  note("delete " + p.name);
-  const bool is_replaced = p.target && wave_.phase == Phase::kRollingBack;  // by its source, once it has ended
-  if (p.computes() && !is_replaced) violate("a computing rank is deleted: " + p.name);
-  if (p.gone_at < 0) p.gone_at = tick_ + random(5, 100);
+void World::delete_pod(const std::string& name) {
+  note("delete " + name);
+  int gone_at = -1;  // all of it at once
+  for (Pod* p : seats_of(name)) {
+    const bool is_replaced = p->target && wave_.phase == Phase::kRollingBack;  // by its source, once it has ended
+    if (p->computes() && !is_replaced) violate("a computing rank is deleted: " + name_of(p->seat()));
+    if (p->gone_at >= 0) continue;
+    if (gone_at < 0) gone_at = tick_ + random(5, 100);
+    p->gone_at = gone_at;
+  }
 }
 
 void World::execute(const Message& m) {
   const Action& a = m.action;
   if (a.kind == ActionKind::kCreateTargetPod) return create_target(a);
-  Pod* p = pod(a.pod);
+  if (a.kind == ActionKind::kDeletePod) return delete_pod(a.seat.pod);
+  Pod* p = pod(a.seat);
   if (!p) return;
-  if (a.kind == ActionKind::kDeletePod) return delete_pod(*p);
   // A sidecar goes on while its pod is being deleted.
   if (tick_ < p->up_at || tick_ < p->silent_until || p->init_died) return;
   if (a.kind == ActionKind::kSend || a.kind == ActionKind::kRestore) asked_while_stopped_ += all_stopped();
+  of_the_dead = m.operator_life != operator_life_;
   const auto answer = ask(*p, to_string(a.kind), a.encoded());
   others_were_admitted_ |= !p->target && p->status.admitted_epoch == wave_.next_epoch;
   if (m.operator_life != operator_life_) return;
-  SidecarView& known = known_[a.pod];
+  SidecarView& known = known_[a.seat];
   note_status(known, p->status, steady());
   note_answer(known, a, answer);
 }
@@ -210,8 +243,8 @@ View World::view() {
   v.epoch = epoch_;
   v.superstep_seconds = 0.0035;
   v.round_trip_seconds = 0.004;
-  for (auto& [name, p] : pods_) {
-    SidecarView& known = known_[name];
+  for (auto& [seat, p] : pods_) {
+    SidecarView& known = known_[seat];
     if (tick_ >= p.up_at && tick_ >= p.silent_until) {
       // Statuses arrive a little late: now and then the one before is still shown.
       if (!known.status || random(0, 3) != 0) note_status(known, p.status, steady());
@@ -219,14 +252,14 @@ View World::view() {
     } else if (known.unreachable_since == SteadyTime{}) {
       known.unreachable_since = steady();
     }
-    PodView& out = v.pods[name];
+    SeatView& out = v.seats[seat];
     static_cast<SidecarView&>(out) = known;
     out.exists = true;
     out.deleting = p.gone_at >= 0;
     out.ended = p.init_died;
     out.message = p.init_died ? "bsp-init was killed" : "";
     out.uid = p.uid;
-    out.address = name + ":7600";
+    out.address = seat.pod + ":7600";
   }
   return v;
 }
@@ -249,7 +282,7 @@ void World::check_transitions(const Wave& next) {
   if (from != next.phase) violate("a phase without a time");
   if (next.phase != Phase::kSucceeded || struck_) return;
   for (const Move& m : next.moves)
-    if (Pod* t = pod(m.target_pod); !t || t->status.epoch != wave_.next_epoch)
+    if (Pod* t = pod(m.target()); !t || t->status.epoch != wave_.next_epoch)
       violate("Succeeded without a running target");
 }
 
@@ -271,7 +304,7 @@ void World::store(const WaveChange& change) {
 
 void World::send(const std::vector<Action>& actions) {
   for (const Action& a : actions) {
-    auto [it, fresh] = sent_at_.try_emplace({a.kind, a.pod, a.number}, tick_);
+    auto [it, fresh] = sent_at_.try_emplace({a.kind, a.seat, a.number}, tick_);
     if (!fresh && tick_ < it->second + 40) continue;
     it->second = tick_;
     messages_.push_back({.at = tick_ + random(1, 8), .operator_life = operator_life_, .action = a});

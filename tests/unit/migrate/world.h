@@ -29,6 +29,7 @@ enum class Victim {
   kSourcePod,
   kTargetPod,
   kCopy,            // dies at its first instruction
+  kTargetSeat,      // one container of it
   kStayingProgram,  // of a rank that does not move
   kStayingPod,
   kOperator,
@@ -45,6 +46,7 @@ struct Scenario {
   std::uint64_t seed = 0;
   std::uint32_t ranks = 4;
   std::uint32_t moves = 1;
+  std::uint32_t seats = 1;  // ranks share pods, as many in each; so do those that move
   Victim victim = Victim::kNone;
   Phase phase = Phase::kPreparing;               // the fault strikes in this phase …
   int delay_ms = 0;                              // … this much later
@@ -91,7 +93,7 @@ class World : private simulated::Cluster {
   void deliver();
   void execute(const Message& message);
   void create_target(const Action& action);
-  void delete_pod(Pod& pod);
+  void delete_pod(const std::string& name);
   void operate();
   void store(const WaveChange& change);
   void send(const std::vector<Action>& actions);
@@ -105,9 +107,11 @@ class World : private simulated::Cluster {
   void end_operator(int away_ms);
   void kill_program(Pod* pod);
   void kill_init(Pod* pod);
-  void lose_pod(Pod* pod);
+  void lose_pod(const std::string& name);
 
-  Pod* pod(const std::string& name);
+  Pod* pod(const Seat& seat);
+  std::vector<Pod*> seats_of(const std::string& pod);
+  [[nodiscard]] std::string source_of(std::uint32_t rank) const;  // its pod before the wave
   Pod* running(std::uint32_t rank);
   void for_each_pod(const std::function<void(simulated::Pod&)>& f) override;
   [[nodiscard]] std::uint64_t committed_epoch() const override { return epoch_.epoch; }
@@ -118,11 +122,11 @@ class World : private simulated::Cluster {
   Scenario s_;
   Wave wave_;
   wire::EpochPlan epoch_;
-  std::map<std::string, Pod> pods_;
+  std::map<Seat, Pod> pods_;
   int uids_ = 0;
   std::vector<Message> messages_;
-  std::map<std::string, SidecarView> known_;  // to this operator
-  std::map<std::tuple<ActionKind, std::string, std::uint64_t>, int> sent_at_;
+  std::map<Seat, SidecarView> known_;  // to this operator
+  std::map<std::tuple<ActionKind, Seat, std::uint64_t>, int> sent_at_;
   int operator_life_ = 0, operator_up_at_ = 0;
   Duration clock_is_off_{};
   Contact contact_;

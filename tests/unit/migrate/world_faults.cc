@@ -8,11 +8,27 @@ namespace bsp::migrate::sim {
 using simulated::Process;
 
 std::string_view to_string(Victim victim) {
-  constexpr std::string_view names[] = {"none",          "program",        "init",           "criu-dump",
-                                        "criu-restore",  "source-sidecar", "target-sidecar", "staying-sidecar",
-                                        "source-pod",    "target-pod",     "copy",           "staying-program",
-                                        "staying-pod",   "operator",       "operator-away",  "api-server-pause",
-                                        "clock-forward", "clock-back",     "storage-fails",  "storage-hangs"};
+  constexpr std::string_view names[] = {"none",
+                                        "program",
+                                        "init",
+                                        "criu-dump",
+                                        "criu-restore",
+                                        "source-sidecar",
+                                        "target-sidecar",
+                                        "staying-sidecar",
+                                        "source-pod",
+                                        "target-pod",
+                                        "copy",
+                                        "target-seat",
+                                        "staying-program",
+                                        "staying-pod",
+                                        "operator",
+                                        "operator-away",
+                                        "api-server-pause",
+                                        "clock-forward",
+                                        "clock-back",
+                                        "storage-fails",
+                                        "storage-hangs"};
   return names[static_cast<int>(victim)];
 }
 
@@ -29,8 +45,8 @@ void World::kill_init(Pod* p) {
   p->stop_at = -1;
 }
 
-void World::lose_pod(Pod* p) {
-  if (p) pods_.erase(p->name);
+void World::lose_pod(const std::string& name) {
+  std::erase_if(pods_, [&](const auto& entry) { return entry.first.pod == name; });
 }
 
 void World::end_operator(int away_ms) {
@@ -47,12 +63,12 @@ void World::end_operator(int away_ms) {
 
 void World::strike() {
   if (struck_ || s_.victim == Victim::kNone || wave_.phase != s_.phase || tick_ < phase_at_ + s_.delay_ms) return;
-  Pod* source = pod(s_.checkpoint ? epoch_.members.front().pod : wave_.moves[0].source_pod);
-  Pod* target = s_.checkpoint ? nullptr : pod(wave_.moves[0].target_pod);
+  Pod* source = pod(s_.checkpoint ? seat_of(epoch_.members.front()) : wave_.moves[0].source());
+  Pod* target = s_.checkpoint ? nullptr : pod(wave_.moves[0].target());
   struck_ = true;
   struck_at_ = tick_;
   note(std::format("STRIKE {}", to_string(s_.victim)));
-  Pod* staying = pod(epoch_.members.back().pod);
+  Pod* staying = pod(seat_of(epoch_.members.back()));
   Pod* rank0 = running(0) ? running(0) : source;
   switch (s_.victim) {
     case Victim::kNone:
@@ -70,19 +86,22 @@ void World::strike() {
       if (target) target->criu_fails = true;
       break;
     case Victim::kSourceSidecar:
-      if (source) restart_sidecar(*source, random(50, 2000));
+      if (source) restart_sidecar(source->name, random(50, 2000));
       break;
     case Victim::kTargetSidecar:
-      if (target) restart_sidecar(*target, random(50, 2000));
+      if (target) restart_sidecar(target->name, random(50, 2000));
       break;
     case Victim::kStayingSidecar:
-      if (staying) restart_sidecar(*staying, random(50, 2000));
+      if (staying) restart_sidecar(staying->name, random(50, 2000));
       break;
     case Victim::kSourcePod:
-      lose_pod(source);
+      if (source) lose_pod(source->name);
       break;
     case Victim::kTargetPod:
-      lose_pod(target);
+      if (target) lose_pod(target->name);
+      break;
+    case Victim::kTargetSeat:
+      kill_init(pod(wave_.moves.back().target()));
       break;
     case Victim::kCopy:
       if (target) target->dies_at_once = true;
@@ -91,7 +110,7 @@ void World::strike() {
       kill_program(staying);
       break;
     case Victim::kStayingPod:
-      lose_pod(staying);
+      lose_pod(epoch_.members.back().pod);
       break;
     case Victim::kOperator:
       end_operator(random(50, 500));

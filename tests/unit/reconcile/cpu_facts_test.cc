@@ -92,8 +92,8 @@ TEST(CpuFacts, ADrainedNodesRankGoesToTheSetThatHasACpuForIt) {
 class CpuRescheduling : public Rescheduling {
  protected:
   CpuRescheduling() {
-    for (auto& [name, sidecar] : o.sidecars) {
-      const bool fast = o.pods.at(name).set == "fast";
+    for (auto& [seat, sidecar] : o.sidecars) {
+      const bool fast = o.pods.at(seat.pod).set == "fast";
       sidecar.status->cpu_features = (fast ? kAvx2 : kAvx512).bits();
       sidecar.status->program_features = sidecar.status->cpu_features;
     }
@@ -117,7 +117,7 @@ TEST_F(CpuRescheduling, NoHeuristicPlansAMoveToACpuThatLacksSomething) {
     EXPECT_EQ(reason_of(*decided, 0), "CPUFeaturesDiffer") << name;
     EXPECT_THAT(decided->text, testing::Contains(HasSubstr("the CPUs of fast lack avx512f, avx512bw"))) << name;
   }
-  for (auto& [name, sidecar] : o.sidecars) sidecar.status->program_features = kAvx2.bits();
+  for (auto& [seat, sidecar] : o.sidecars) sidecar.status->program_features = kAvx2.bits();
   Rescheduler without = rescheduler();
   EXPECT_TRUE(moves(*feed(without, 1, 4), 0)) << "as they start with spec.cpu: Common";
 }
@@ -129,7 +129,7 @@ TEST_F(CpuRescheduling, AnOddNodeOfASetIsLeftOut) {
   std::string odd;
   for (observe::NodeFacts& node : o.nodes)
     if (node.set == "fast" && node.name != used && odd.empty()) odd = node.name, node.cpu_features = kAvx2;
-  for (auto& [name, sidecar] : o.sidecars) sidecar.status->cpu_features = kAvx512.bits();
+  for (auto& [seat, sidecar] : o.sidecars) sidecar.status->cpu_features = kAvx512.bits();
   const observe::CpuFacts facts = cpu_facts(o);
   EXPECT_TRUE(facts.is_odd(odd));
   EXPECT_THAT(facts.closed_to(0), testing::IsEmpty());

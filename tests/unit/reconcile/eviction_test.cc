@@ -79,15 +79,15 @@ TEST_F(EvictionTest, MovesTheRankToAnotherNode) {
   const std::string node = w.job.status.ranks[0].node, pod = w.job.status.ranks[0].pod;
   const EvictionAnswer answer = evict();
   ASSERT_FALSE(answer.allowed) << answer.message;
-  ASSERT_TRUE(answer.ask);
+  ASSERT_FALSE(answer.ask.empty());
   EXPECT_EQ(answer.message,
             std::format("rank 0 is asked to leave node {} (RankMigration {}); its pod goes once it runs "
                         "elsewhere",
-                        node, answer.ask->metadata.name));
-  EXPECT_EQ(answer.ask->spec.target_node, crds::kAnyOtherNode);
-  EXPECT_EQ(answer.ask->metadata.owner_references, owner_reference(w.job));
-  EXPECT_EQ(evict().ask->metadata.name, answer.ask->metadata.name) << "two at the same moment make one";
-  create(*answer.ask);
+                        node, answer.ask[0].metadata.name));
+  EXPECT_EQ(answer.ask[0].spec.target_node, crds::kAnyOtherNode);
+  EXPECT_EQ(answer.ask[0].metadata.owner_references, owner_reference(w.job));
+  EXPECT_EQ(evict().ask[0].metadata.name, answer.ask[0].metadata.name) << "two at the same moment make one";
+  create(answer.ask[0]);
   ASSERT_TRUE(w.run_until([&] { return w.job.status.migrations.succeeded == 1; })) << w.trace;
   EXPECT_NE(w.job.status.ranks[0].node, node);
   EXPECT_EQ(w.migrations.size(), 1u);
@@ -96,55 +96,55 @@ TEST_F(EvictionTest, MovesTheRankToAnotherNode) {
   of_the_former.pod = pod;
   EXPECT_EQ(answer_eviction(of_the_former, facts()).message, "no rank runs in the pod now");
   EXPECT_TRUE(answer_eviction(of_the_former, facts()).allowed);
-  EXPECT_TRUE(evict().ask) << "the rank's new pod may be asked to leave its node as well";
+  EXPECT_FALSE(evict().ask.empty()) << "the rank's new pod may be asked to leave its node as well";
 }
 
 TEST_F(EvictionTest, OfARankOnItsWayMakesNoOtherRequest) {
-  create(*evict().ask);
+  create(evict().ask[0]);
   const EvictionAnswer waiting = evict();
-  EXPECT_FALSE(waiting.allowed || waiting.ask);
+  EXPECT_FALSE(waiting.allowed || !waiting.ask.empty());
   EXPECT_THAT(waiting.message, HasSubstr("rank 0 is to leave node slow-0 (RankMigration job-r0-"));
-  EXPECT_TRUE(evict(1).ask) << "another rank";
+  EXPECT_FALSE(evict(1).ask.empty()) << "another rank";
   ASSERT_TRUE(w.run_until(migrate::Phase::kPreparing)) << w.trace;
   EvictionFacts before_it_is_written = facts();
   before_it_is_written.migrations.clear();
   const EvictionAnswer moving = answer_eviction(review(), before_it_is_written);
-  EXPECT_FALSE(moving.allowed || moving.ask);
+  EXPECT_FALSE(moving.allowed || !moving.ask.empty());
   EXPECT_THAT(moving.message, StartsWith("rank 0 is moving from node slow-0 to node slow-2 (RankMigration job-r0-"));
 }
 
 TEST_F(EvictionTest, SaysWhyTheRankCannotLeaveYet) {
   w.cordon("slow-2");
-  create(*evict().ask);
+  create(evict().ask[0]);
   for (int i = 0; i < 20; ++i) w.tick();
   EXPECT_THAT(evict().message, HasSubstr("no other node of the job's Sets has a free slot"));
 }
 
 TEST_F(EvictionTest, AfterARollbackWaitsBeforeItAsksAgain) {
-  crds::RankMigration m = *evict().ask;
+  crds::RankMigration m = evict().ask[0];
   m.status.phase = crds::MigrationPhase::kRolledBack;
   m.status.message = "the target did not start";
   m.status.completion_time = w.now - std::chrono::seconds(5);
   create(m);
-  EXPECT_FALSE(evict().allowed || evict().ask);
+  EXPECT_FALSE(evict().allowed || !evict().ask.empty());
   EXPECT_THAT(evict().message, HasSubstr("the target did not start); it can be asked again in 10 s"));
   m.status.completion_time = w.now - std::chrono::seconds(16);
   create(m);
-  ASSERT_TRUE(evict().ask);
-  EXPECT_NE(evict().ask->metadata.name, m.metadata.name);
+  ASSERT_FALSE(evict().ask.empty());
+  EXPECT_NE(evict().ask[0].metadata.name, m.metadata.name);
 }
 
 TEST_F(EvictionTest, IgnoresRequestsOfAnEarlierJobOfThisName) {
-  crds::RankMigration m = *evict().ask;
+  crds::RankMigration m = evict().ask[0];
   m.metadata.owner_references[0]["uid"] = "earlier";
   create(m);
-  EXPECT_TRUE(evict().ask);
+  EXPECT_FALSE(evict().ask.empty());
 }
 
 TEST_F(EvictionTest, OnANodeThatIsDrainedMakesNoRequest) {
   w.cordon("slow-0");
   EXPECT_EQ(evict().message, "node slow-0 is cordoned, and rank 0 must leave it");
-  EXPECT_FALSE(evict().allowed || evict().ask);
+  EXPECT_FALSE(evict().allowed || !evict().ask.empty());
   w.cordon("slow-2");
   ASSERT_TRUE(w.run_until([&] { return w.has_event("NowhereToGo"); })) << w.trace;
   EXPECT_THAT(evict().message, HasSubstr("600 s after the drain began its pod may be evicted"));
@@ -156,7 +156,7 @@ TEST_F(EvictionTest, IsAllowedWhereNoRankHasToBeSaved) {
     EvictionFacts f = facts();
     change(r, f);
     const EvictionAnswer answer = answer_eviction(r, f);
-    EXPECT_FALSE(answer.ask) << answer.message;
+    EXPECT_TRUE(answer.ask.empty()) << answer.message;
     return answer.allowed ? answer.message : "refused: " + answer.message;
   };
   const auto with_job = [&](auto change) {
@@ -192,7 +192,7 @@ TEST_F(EvictionTest, InADryRunOnlySaysWhatItWouldDo) {
 }
 
 TEST_F(EvictionTest, EveryTypeAtEveryPlaceOfWhatItReads) {
-  crds::RankMigration old = *evict().ask;
+  crds::RankMigration old = evict().ask[0];
   old.status.phase = crds::MigrationPhase::kRolledBack;
   old.status.completion_time = w.now;
   create(old);

@@ -39,7 +39,7 @@ TEST_P(SeenIn, ASidecarsAnswer) {
   Observed seen = world.observe();
   seen.steady += std::chrono::hours(1);  // so that the wave's limits, which go by what sidecars report, are asked for
   int answers = 0;
-  for (const auto& [pod, sidecar] : seen.sidecars) {
+  for (const auto& [seat, sidecar] : seen.sidecars) {
     if (!sidecar.status) continue;
     json good = *sidecar.status;
     good["cpu"] = {{"model", "m"}, {"integer_ns", 150'000}, {"floating_ns", 150'000}, {"memory_ns", 150'000}};
@@ -47,7 +47,7 @@ TEST_P(SeenIn, ASidecarsAnswer) {
       const auto status = wire::rank_status_from_json(changed);
       if (!status) return;
       Observed o = seen;
-      o.sidecars[pod].status = *status;
+      o.sidecars[seat].status = *status;
       NodeBenchmarks().share(o);
       doubt_claims(o.sidecars, o.steady);
       reconcile(world, std::move(o));

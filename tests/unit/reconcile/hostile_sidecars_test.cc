@@ -111,7 +111,7 @@ class HostileSidecars : public testing::Test {
       servers_.push_back(std::make_unique<HostileServer>(theirs_.loop, ca_.context(pod), std::move(reply)));
       server = servers_.back().get();
     });
-    pods_[pod] = server->address();
+    pods_[{pod}] = server->address();
     return *server;
   }
   void track() {
@@ -120,7 +120,7 @@ class HostileSidecars : public testing::Test {
     sidecars_->track(pods_);
   }
   // Waits for something the facts must come to say.
-  bool comes(const std::function<bool(const std::map<std::string, SidecarFacts>&)>& what) {
+  bool comes(const std::function<bool(const std::map<Seat, SidecarFacts>&)>& what) {
     const auto deadline = std::chrono::steady_clock::now() + 60s;
     while (!what(sidecars_->facts())) {
       if (std::chrono::steady_clock::now() > deadline) return false;
@@ -129,18 +129,18 @@ class HostileSidecars : public testing::Test {
     }
     return true;
   }
-  static bool heard(const std::map<std::string, SidecarFacts>& facts, const std::string& pod) {
-    const auto it = facts.find(pod);
+  static bool heard(const std::map<Seat, SidecarFacts>& facts, const std::string& pod) {
+    const auto it = facts.find({pod});
     return it != facts.end() && it->second.status && it->second.unreachable_since == SteadyTime{};
   }
-  static std::string rejected(const std::map<std::string, SidecarFacts>& facts, const std::string& pod) {
-    const auto it = facts.find(pod);
+  static std::string rejected(const std::map<Seat, SidecarFacts>& facts, const std::string& pod) {
+    const auto it = facts.find({pod});
     return it == facts.end() ? "" : it->second.rejected;
   }
 
   Ca ca_;
   std::vector<std::unique_ptr<HostileServer>> servers_;
-  std::map<std::string, std::string> pods_;
+  std::map<Seat, std::string> pods_;
   SidecarThread thread_{""};
   std::unique_ptr<Sidecars> sidecars_;
   std::atomic<std::size_t> notified_ = 0;
@@ -168,7 +168,7 @@ TEST_P(OneHostileSidecar, TheHonestOneIsHeardAndTheHostileOneNamed) {
   track();
   const std::string why = GetParam().rejected;
   EXPECT_TRUE(comes([&](const auto& facts) {
-    const auto it = facts.find("hostile");
+    const auto it = facts.find({"hostile"});
     if (!heard(facts, "honest") || it == facts.end()) return false;
     if (why.empty()) return it->second.unreachable_since != SteadyTime{};
     return it->second.rejected.find(why) != std::string::npos;
@@ -245,7 +245,7 @@ TEST_F(HostileSidecars, ClaimsAreCutToTheWiresLimits) {
   });
   track();
   ASSERT_TRUE(comes([](const auto& facts) { return heard(facts, "a"); }));
-  const SidecarFacts facts = sidecars_->facts().at("a");
+  const SidecarFacts facts = sidecars_->facts().at({"a"});
   EXPECT_EQ(facts.completed, wire::kMostSupersteps);
   EXPECT_EQ(facts.status->blocked_reason.size(), wire::kMostText);
   EXPECT_EQ(facts.status->exit_message.size(), wire::kMostText);
@@ -271,10 +271,10 @@ TEST_F(HostileSidecars, OneFarAheadOfAllOthersIsNotBelieved) {
     return heard(facts, "r0") && heard(facts, "r1") && heard(facts, "r3") && heard(facts, "liar");
   }));
   const auto facts = sidecars_->facts();
-  EXPECT_EQ(facts.at("r1").completed, 101u);
-  EXPECT_EQ(facts.at("liar").completed, 100u);
-  EXPECT_NE(facts.at("liar").rejected.find("claims to have completed superstep 140737488355328"), std::string::npos);
-  EXPECT_EQ(facts.at("r0").rejected, "");
+  EXPECT_EQ(facts.at({"r1"}).completed, 101u);
+  EXPECT_EQ(facts.at({"liar"}).completed, 100u);
+  EXPECT_NE(facts.at({"liar"}).rejected.find("claims to have completed superstep 140737488355328"), std::string::npos);
+  EXPECT_EQ(facts.at({"r0"}).rejected, "");
 }
 
 // Each answer is a new version, at once: the requests are limited, whatever the network can carry.

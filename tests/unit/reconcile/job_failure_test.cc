@@ -121,7 +121,7 @@ TEST_P(JobFailure, RestartsOrFailsAndSaysWhy) {
   EXPECT_EQ(record.attempt, 0u);
   ASSERT_TRUE(record.rank);
   EXPECT_EQ(record.rank->value, 1u);
-  EXPECT_EQ(w.shown_logs_of, "job-r1-g0");
+  EXPECT_EQ(w.shown_logs_of.pod, "job-r1-g0");
   EXPECT_TRUE(w.has_event(fall.reason));
   if (fall.final) {
     EXPECT_EQ(w.job.status.phase, JobPhase::kFailed);
@@ -140,7 +140,7 @@ TEST(JobLife, ReadsTheLastLinesOnlyAfterTheContainerHasEnded) {
   World w;
   ASSERT_TRUE(w.run_until(JobPhase::kRunning));
   w.end_program(1, 3, 0);
-  ASSERT_TRUE(w.run_until([&] { return !w.shown_logs_of.empty(); })) << w.trace;
+  ASSERT_TRUE(w.run_until([&] { return !w.shown_logs_of.pod.empty(); })) << w.trace;
   EXPECT_TRUE(w.shown_logs_complete) << w.trace;
 }
 
@@ -214,14 +214,14 @@ TEST(JobLife, TheFirstRankToFailIsTheCause) {
   w.restart_operator(5);
   w.end_program(2, 5, 0);
   Observed o = w.observe();
-  o.sidecars["job-r2-g0"].phase_since = w.steady - 2s;
-  o.sidecars["job-r1-g0"].status->phase = wire::RankPhase::kExited;
-  o.sidecars["job-r1-g0"].status->exit_signal = 6;
-  o.sidecars["job-r1-g0"].phase_since = w.steady - 1s;
+  o.sidecars[Seat{"job-r2-g0"}].phase_since = w.steady - 2s;
+  o.sidecars[Seat{"job-r1-g0"}].status->phase = wire::RankPhase::kExited;
+  o.sidecars[Seat{"job-r1-g0"}].status->exit_signal = 6;
+  o.sidecars[Seat{"job-r1-g0"}].phase_since = w.steady - 1s;
   const auto failure = find_failure(o, w.job_limits);
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->rank, 2u);
-  EXPECT_EQ(failure->pod, "job-r2-g0");
+  EXPECT_EQ(failure->seat, Seat{"job-r2-g0"});
 }
 
 // The node kills it with its pod, of which bsp-init knows nothing.
@@ -239,11 +239,11 @@ TEST(JobLife, WhyTheNodeEndedAPodCountsUnlessItsProgramEndedByItself) {
     World w;
     ASSERT_TRUE(w.run_until(JobPhase::kRunning));
     Observed o = w.observe();
-    PodFacts& pod = o.pods.at("job-r1-g0");
-    pod.app_ended = pod.pod_ended = true;
-    pod.app_exit_code = end.signal ? 128 + end.signal : end.code;
+    AppFacts& pod = o.pods.at("job-r1-g0").apps[0];
+    pod.ended = pod.pod_ended = true;
+    pod.exit_code = end.signal ? 128 + end.signal : end.code;
     pod.reason = "Evicted";
-    wire::RankStatus& status = *o.sidecars.at("job-r1-g0").status;
+    wire::RankStatus& status = *o.sidecars.at(Seat{"job-r1-g0"}).status;
     status.phase = wire::RankPhase::kExited;
     status.exit_code = end.code;
     status.exit_signal = end.signal;

@@ -74,13 +74,13 @@ TEST(JobLife, TheEpochOpensOnlyWhenAllHavePreparedIt) {
   World w;
   ASSERT_TRUE(w.run_until([&] { return w.job.status.epoch.has_value(); }));
   Observed o = w.observe();
-  o.sidecars["job-r0-g0"].status->prepared_epoch = o.sidecars["job-r0-g0"].status->epoch = 0;
-  o.sidecars["job-r1-g0"].status->prepared_epoch = 1;
-  o.sidecars["job-r1-g0"].status->epoch = 0;
+  o.sidecars[Seat{"job-r0-g0"}].status->prepared_epoch = o.sidecars[Seat{"job-r0-g0"}].status->epoch = 0;
+  o.sidecars[Seat{"job-r1-g0"}].status->prepared_epoch = 1;
+  o.sidecars[Seat{"job-r1-g0"}].status->epoch = 0;
   const Step out = reconcile_job(o, unadvised(o), w.limits, w.job_limits);
   ASSERT_EQ(out.work().actions.size(), 1u);
   EXPECT_EQ(to_string(out.work().actions[0].kind), wire::kPrepareEpoch);
-  EXPECT_EQ(out.work().actions[0].pod, "job-r0-g0");
+  EXPECT_EQ(out.work().actions[0].seat, Seat{"job-r0-g0"});
 }
 
 TEST(JobLife, AJobThatDoesNotFitFailsAtOnceWithTheReason) {

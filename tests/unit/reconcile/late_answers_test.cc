@@ -35,7 +35,7 @@ class ScriptedSidecar {
     });
   }
   net::TlsContext operators() { return world_.ca.context("operator"); }
-  [[nodiscard]] std::map<std::string, std::string> pods() const { return {{kPod, world_.address()}}; }
+  [[nodiscard]] std::map<Seat, std::string> pods() const { return {{{kPod}, world_.address()}}; }
 
  private:
   net::World world_;
@@ -68,7 +68,7 @@ ScriptedSidecar::Answer obedient(std::atomic<std::uint64_t>& heard) {
 SidecarFacts facts_with(const Sidecars& sidecars, const std::function<bool(const SidecarFacts&)>& what) {
   for (;;) {
     const auto all = sidecars.facts();
-    if (const auto it = all.find(kPod); it != all.end() && what(it->second)) return it->second;
+    if (const auto it = all.find({kPod}); it != all.end() && what(it->second)) return it->second;
     ::poll(nullptr, 0, 5);
   }
 }
@@ -121,7 +121,7 @@ TEST(Verbs, ThatWereAnsweredLongAgoAreForgottenWithoutAWave) {
   sidecars.track(theirs.pods());
   facts_with(sidecars, [](const SidecarFacts& facts) { return facts.status.has_value(); });
   for (std::uint64_t gate = 1; gate <= 10; ++gate) {
-    sidecars.call(migrate::Action::cancel_gate(kPod, gate));
+    sidecars.call(migrate::Action::cancel_gate({kPod}, gate));
     facts_with(sidecars, [&](const SidecarFacts& f) { return f.has_done(migrate::ActionKind::kCancelGate, gate); });
     ::poll(nullptr, 0, 40);
   }
@@ -140,7 +140,7 @@ TEST(Verbs, OfEarlierWavesAreForgotten) {
   constexpr std::uint32_t kWaves = 200;
   for (std::uint32_t wave = 1; wave <= kWaves; ++wave) {
     sidecars.begin_wave(wave);
-    sidecars.call(migrate::Action::arm_gate(kPod, wave));
+    sidecars.call(migrate::Action::arm_gate({kPod}, wave));
     facts_with(sidecars, [&](const SidecarFacts& facts) { return facts.armed && facts.armed->superstep == wave; });
   }
   EXPECT_EQ(heard, kWaves);

@@ -24,7 +24,7 @@ class Lost : public testing::Test {
       PodFacts pod;
       pod.uid = "u" + std::to_string(r);
       pod.node = r < 2 ? "a" : "b";
-      pod.rank = r;
+      pod.apps[0].rank = r;
       pod.deleting = true;
       pods[name] = pod;
       epoch.members.push_back({.rank = r, .pod = name, .pod_uid = pod.uid, .address = "", .set = 0});
@@ -39,7 +39,7 @@ class Lost : public testing::Test {
   std::string abandoned() const {
     std::string ranks;
     for (const auto& [name, pod] : pods)
-      if (pod.abandoned) ranks += std::to_string(pod.rank);
+      if (pod.abandoned) ranks += std::to_string(pod.app().rank);
     return ranks;
   }
   const std::map<std::string, NodeState> a_is_silent{{"a", NodeState::kSilent}},
@@ -155,7 +155,7 @@ TEST_F(Lost, StaysEndedInTheNextAttempt) {
   PodFacts next;
   next.uid = "u9";
   next.node = "b";
-  next.rank = 2;
+  next.apps[0].rank = 2;
   pods["job-r2-g1"] = next;
   reconcile(kWait + 1s, a_is_silent);
   EXPECT_EQ(abandoned(), "01");

@@ -26,8 +26,8 @@ class SlowSidecars {
                                thread_.loop, ca_.context(pod), "127.0.0.1:0",
                                [this](net::Request request, net::Reply reply) { answer(request, std::move(reply)); })
                                .value());
-        pods_[pod] = std::format("127.0.0.1:{}", servers_.back()->port());
-        plan.members.push_back({rank, pod, "uid", pods_[pod], 0});
+        pods_[{pod}] = std::format("127.0.0.1:{}", servers_.back()->port());
+        plan.members.push_back({rank, pod, "uid", pods_[{pod}], 0});
       }
     });
     plan_ = std::make_shared<const wire::EpochPlan>(std::move(plan));
@@ -41,7 +41,7 @@ class SlowSidecars {
   }
 
   net::TlsContext operators() { return ca_.context("operator"); }
-  [[nodiscard]] const std::map<std::string, std::string>& pods() const { return pods_; }
+  [[nodiscard]] const std::map<Seat, std::string>& pods() const { return pods_; }
   [[nodiscard]] const migrate::Action::Plan& plan() const { return plan_; }
   [[nodiscard]] std::size_t prepared() const { return prepared_; }
   [[nodiscard]] std::size_t most_at_once() const { return most_; }
@@ -67,7 +67,7 @@ class SlowSidecars {
   net::Ca ca_;
   std::vector<std::unique_ptr<net::LinkServer>> servers_;
   std::vector<net::Reply> watches_, waiting_;
-  std::map<std::string, std::string> pods_;
+  std::map<Seat, std::string> pods_;
   migrate::Action::Plan plan_;
   std::size_t arrived_ = 0;
   std::atomic<std::size_t> prepared_ = 0, most_ = 0;
@@ -88,7 +88,7 @@ TEST(SendingPlans, NoMoreThanAFewAreUnderWay) {
     return std::ranges::count_if(sidecars.facts(), [](const auto& entry) { return entry.second.status.has_value(); }) ==
            static_cast<std::ptrdiff_t>(kRanks);
   });
-  for (const auto& [pod, address] : theirs.pods()) sidecars.call(migrate::Action::prepare_epoch(pod, theirs.plan()));
+  for (const auto& [seat, address] : theirs.pods()) sidecars.call(migrate::Action::prepare_epoch(seat, theirs.plan()));
   wait_until([&] { return theirs.prepared() == kRanks; });
   EXPECT_LE(theirs.most_at_once(), Sidecars::kPlansAtOnce);
 }

@@ -156,7 +156,7 @@ TEST_P(Pages, EverySuperstepOfEveryRankArrives) {
   Set set(ranks, {.at_first = supersteps}, ages);
   SidecarThread thread("");
   Sidecars sidecars(thread, {.tls = set.ca().context("operator"), .changed = {}});
-  sidecars.track({{"pod", set.manager()}});
+  sidecars.track({{{"pod"}, set.manager()}});
   // As in the shell: reports go to the collector, which says what to request next.
   observe::Collector collector(ranks, 2);
   std::set<std::uint64_t> complete;
@@ -164,7 +164,7 @@ TEST_P(Pages, EverySuperstepOfEveryRankArrives) {
   while (complete.size() < supersteps && std::chrono::steady_clock::now() < deadline) {
     json members = set.members();
     for (std::uint32_t r = 0; r < ranks; ++r) members[r]["since"] = collector.since(r);
-    sidecars.ask_reports({"pod", std::move(members)});
+    sidecars.ask_reports({{"pod"}, std::move(members)});
     ::poll(nullptr, 0, 50);
     for (const wire::RankReport& report : sidecars.take_reports()) collector.add(report);
     while (const auto step = collector.take()) complete.insert(step->superstep.value);
@@ -188,14 +188,14 @@ TEST(FastRanks, SomeSuperstepsArriveOfAllRanks) {
   Set set(kRanks, {.at_first = 1, .on_the_way = 10}, {});
   SidecarThread thread("");
   Sidecars sidecars(thread, {.tls = set.ca().context("operator"), .changed = {}});
-  sidecars.track({{"pod", set.manager()}});
+  sidecars.track({{{"pod"}, set.manager()}});
   observe::Collector collector(kRanks, 2);
   std::size_t complete = 0;
   const auto deadline = std::chrono::steady_clock::now() + 60s;
   while (complete < 50 && std::chrono::steady_clock::now() < deadline) {
     json members = set.members();
     for (std::uint32_t r = 0; r < kRanks; ++r) members[r]["since"] = collector.since(r);
-    sidecars.ask_reports({"pod", std::move(members), collector.begin_round()});
+    sidecars.ask_reports({{"pod"}, std::move(members), collector.begin_round()});
     ::poll(nullptr, 0, 50);
     for (const wire::RankReport& report : sidecars.take_reports()) collector.add(report);
     while (collector.take()) ++complete;

@@ -62,13 +62,13 @@ class Rescheduling : public testing::Test {
   }
   // ns of CPU time for each kind of work, as the pod's sidecar reports them.
   void benchmark(const std::string& pod, std::uint64_t ns) {
-    o.sidecars.at(pod).status->cpu = {.model = "CPU", .integer_ns = ns, .floating_ns = ns, .memory_ns = ns};
+    o.sidecars.at(Seat{pod}).status->cpu = {.model = "CPU", .integer_ns = ns, .floating_ns = ns, .memory_ns = ns};
   }
   // On machines that don't count instructions; those of fast need half the time for the same.
   void time_and_benchmark() {
     for (const crds::RankPlace& place : o.job.status.ranks) {
-      o.sidecars.at(place.pod).status->instructions_measured = false;
-      o.sidecars.at(place.pod).completed = 1;
+      o.sidecars.at(place.seat()).status->instructions_measured = false;
+      o.sidecars.at(place.seat()).completed = 1;
       benchmark(place.pod, place.set == "slow" ? 200'000 : 100'000);
     }
   }
@@ -108,7 +108,7 @@ class Rescheduling : public testing::Test {
       m.status.target_set = "fast";
       o.migrations.push_back(m);
     }
-    for (auto& [pod, s] : o.sidecars) s.completed = edge;
+    for (auto& [seat, s] : o.sidecars) s.completed = edge;
     o.job.status.wave_state = migrate::to_json(wave);
   }
 

@@ -82,7 +82,7 @@ TEST_F(Rescheduling, RestartsChangeNoUnitOfWork) {
   for (std::uint64_t t = 1; t <= 12; ++t) {
     Rescheduler fresh = rescheduler();
     if (t == 6)
-      for (auto& [pod, s] : o.sidecars) s.status->cpu.reset();
+      for (auto& [seat, s] : o.sidecars) s.status->cpu.reset();
     feed(fresh, t);
     store(fresh);
   }

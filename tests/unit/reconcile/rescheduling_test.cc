@@ -57,11 +57,11 @@ TEST_F(Rescheduling, AnotherEdgeStartsAnotherWindow) {
 
 TEST_F(Rescheduling, MixedUnitsOfWorkGiveNoDecision) {
   Rescheduler r = rescheduler();
-  for (auto& [pod, s] : o.sidecars) s.completed = 1;
-  o.sidecars.at(o.job.status.ranks[2].pod).status->instructions_measured = false;
+  for (auto& [seat, s] : o.sidecars) s.completed = 1;
+  o.sidecars.at(o.job.status.ranks[2].seat()).status->instructions_measured = false;
   EXPECT_EQ(unit_of_work(o), observe::WorkUnit::kMixed);
   EXPECT_FALSE(feed(r, 1, 8));
-  o.sidecars.at(o.job.status.ranks[2].pod).status->instructions_measured = true;
+  o.sidecars.at(o.job.status.ranks[2].seat()).status->instructions_measured = true;
   EXPECT_EQ(unit_of_work(o), observe::WorkUnit::kInstructions);
   EXPECT_TRUE(feed(r, 9, 12)) << "and decides when they have one unit again";
   store(r);
@@ -94,8 +94,8 @@ TEST_F(Rescheduling, WhereOnlyCpuTimeIsKnownTheBenchmarkComparesSets) {
 
 TEST_F(Rescheduling, WithoutABenchmarkOrWithAHostileOneCpuTimeIsAsBefore) {
   time_and_benchmark();
-  for (auto& [pod, s] : o.sidecars) s.status->cpu.reset();
-  o.sidecars.at(o.job.status.ranks[2].pod).status->cpu = wire::CpuBenchmark{.model = "", .integer_ns = 1};
+  for (auto& [seat, s] : o.sidecars) s.status->cpu.reset();
+  o.sidecars.at(o.job.status.ranks[2].seat()).status->cpu = wire::CpuBenchmark{.model = "", .integer_ns = 1};
   Rescheduler r = rescheduler();
   feed(r, 1, 4);
   store(r);
@@ -107,13 +107,13 @@ TEST_F(Rescheduling, WithoutABenchmarkOrWithAHostileOneCpuTimeIsAsBefore) {
 // Ranks in slow take twice as long, as their limit has it.
 TEST_F(Rescheduling, ALimitThatHoldsRanksBackMakesNoSetSlower) {
   time_and_benchmark();
-  for (auto& [pod, s] : o.sidecars) s.status->cpu.reset();
+  for (auto& [seat, s] : o.sidecars) s.status->cpu.reset();
   o.job.spec.pod_template["spec"]["containers"][0]["resources"]["limits"]["cpu"] = "200m";
   Rescheduler unaware = rescheduler();
   const auto moved = feed(unaware, 1, 4);
   ASSERT_TRUE(moved);
   EXPECT_GT(moved->decision.planned_moves, 0u);
-  for (auto& [pod, s] : o.sidecars) s.throttled = 0.5;
+  for (auto& [seat, s] : o.sidecars) s.throttled = 0.5;
   Rescheduler r = rescheduler();
   const auto decided = feed(r, 1, 4);
   ASSERT_TRUE(decided);
@@ -126,7 +126,7 @@ TEST_F(Rescheduling, ALimitThatHoldsRanksBackMakesNoSetSlower) {
 TEST_F(Rescheduling, ASetWithoutRanksHasTheSpeedThatItsFirstPodMeasured) {
   o.nodes.push_back({.name = "newest-0", .set = "newest", .speed = 1});
   Rescheduler r = rescheduler();
-  for (auto& [pod, s] : o.sidecars) s.completed = 1;
+  for (auto& [seat, s] : o.sidecars) s.completed = 1;
   feed(r, 1, 3);
   store(r);
   EXPECT_EQ(calibrated("cpu", "newest")->source, crds::CalibrationSource::kAssumed);
@@ -135,7 +135,7 @@ TEST_F(Rescheduling, ASetWithoutRanksHasTheSpeedThatItsFirstPodMeasured) {
   for (const crds::RankPlace& place : o.job.status.ranks) benchmark(place.pod, place.set == "slow" ? 200'000 : 100'000);
   o.pods["job-r0-g1"].node = "newest-0";
   o.pods["job-r0-g1"].set = "newest";
-  o.sidecars["job-r0-g1"].status.emplace();
+  o.sidecars[Seat{"job-r0-g1"}].status.emplace();
   benchmark("job-r0-g1", 50'000);
   feed(r, 4);
   store(r);
@@ -145,7 +145,7 @@ TEST_F(Rescheduling, ASetWithoutRanksHasTheSpeedThatItsFirstPodMeasured) {
   EXPECT_EQ(calibrated("cpu", "fast")->source, crds::CalibrationSource::kCounted) << "instructions are work, as before";
   EXPECT_NEAR(calibrated("cpu", "fast")->value, 1e9, 1);
 
-  o.sidecars.erase("job-r0-g1");
+  o.sidecars.erase(Seat{"job-r0-g1"});
   o.pods.erase("job-r0-g1");
   Rescheduler fresh = rescheduler();
   feed(fresh, 5);

@@ -23,7 +23,7 @@ class UntriedSet : public Rescheduling {
       if (node.set == "fast") node.slots = 1, node.taken = node.name == o.job.status.ranks[2].node ? 0 : 1;
     for (int i = 0; i < 3; ++i) o.nodes.push_back({.name = std::format("newest-{}", i), .set = "newest", .slots = 1});
     o.job.status.epoch->sets.push_back("newest");
-    for (auto& [pod, s] : o.sidecars) s.completed = 1;
+    for (auto& [seat, s] : o.sidecars) s.completed = 1;
   }
 
   // The first call that moves ranks; `t`: the superstep after it.
@@ -58,7 +58,7 @@ TEST_F(UntriedSet, IsKnownByABenchmarkOrIfAllNodesSayWhatTheyGive) {
         benchmark(place.pod, place.set == "slow" ? 200'000 : 100'000);
       o.pods["job-r0-g1"].node = "newest-0";
       o.pods["job-r0-g1"].set = "newest";
-      o.sidecars["job-r0-g1"].status.emplace();
+      o.sidecars[Seat{"job-r0-g1"}].status.emplace();
       benchmark("job-r0-g1", 50'000);
     } else {
       for (auto& node : o.nodes) node.speed_told = true;

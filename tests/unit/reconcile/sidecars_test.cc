@@ -51,7 +51,7 @@ migrate::Action::Plan plan_of(std::uint64_t epoch, std::uint32_t ranks) {
 TEST(PlanRequest, IsEncodedOnceForAllPodsAndResends) {
   PlanRequest request;
   const auto of = [&](const migrate::Action::Plan& plan, const std::optional<wire::Token>& token = {}) {
-    migrate::Action action = migrate::Action::prepare_epoch("pod", plan);
+    migrate::Action action = migrate::Action::prepare_epoch({"pod"}, plan);
     action.token = token;
     return request.of(action).frame;
   };

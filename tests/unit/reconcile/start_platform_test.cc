@@ -101,8 +101,8 @@ TEST(StartPlatform, WhatKueueAdmittedStays) {
 
 void report(Observed& o, const std::string& pod, const std::string& node, const wire::CpuBenchmark& cpu) {
   o.pods[pod].node = node;
-  o.sidecars[pod].status.emplace();
-  o.sidecars[pod].status->cpu = cpu;
+  o.sidecars[Seat{pod}].status.emplace();
+  o.sidecars[Seat{pod}].status->cpu = cpu;
 }
 wire::CpuBenchmark cpu(std::uint64_t ns, const std::string& model = "M") {
   return {.model = model, .integer_ns = ns, .floating_ns = ns, .memory_ns = ns};

@@ -49,7 +49,7 @@ class TenThousandRanks : public testing::Test {
       PodFacts& facts = o.pods[pod];
       facts.node = node.name;
       facts.set = node.set;
-      facts.rank = r;
+      facts.apps[0].rank = r;
     }
   }
 

@@ -37,11 +37,11 @@ TEST(Status, MirrorsTheClusterAndASecondReconcileChangesNothing) {
   ASSERT_TRUE(w.run_until(crds::JobPhase::kRunning));
   for (int i = 0; i < 5; ++i) w.tick();
   Observed o = w.observe();
-  o.sidecars["job-r1-g0"].status->memory_bytes = 77;
-  o.sidecars["job-r1-g0"].status->blocked_reason = "an open window";
-  o.sidecars["job-r0-g0"].completed = 40;
-  o.sidecars["job-r1-g0"].completed = 41;
-  o.sidecars["job-r2-g0"].completed = 42;
+  o.sidecars[Seat{"job-r1-g0"}].status->memory_bytes = 77;
+  o.sidecars[Seat{"job-r1-g0"}].status->blocked_reason = "an open window";
+  o.sidecars[Seat{"job-r0-g0"}].completed = 40;
+  o.sidecars[Seat{"job-r1-g0"}].completed = 41;
+  o.sidecars[Seat{"job-r2-g0"}].completed = 42;
   crds::BspJobStatus status = o.job.status;
   refresh_status(o, status);
   EXPECT_EQ(status.superstep.value, 40u) << "the last that all ranks completed";
@@ -60,7 +60,7 @@ TEST(Status, MirrorsTheClusterAndASecondReconcileChangesNothing) {
   to_json(twice, status);
   EXPECT_EQ(once, twice);
 
-  o.sidecars.erase("job-r2-g0");  // a fresh operator, or a silent sidecar: the count does not fall
+  o.sidecars.erase(Seat{"job-r2-g0"});  // a fresh operator, or a silent sidecar: the count does not fall
   refresh_status(o, status);
   EXPECT_EQ(status.superstep.value, 40u);
 }
@@ -112,7 +112,7 @@ TEST(Status, AThrottlingCpuLimitIsWarnedOfOnce) {
   Observed o = w.observe();
   auto condition = [](const Step& out) { return crds::find_condition(status_of(out).conditions, "CPUThrottled"); };
   auto throttle = [&](double share) {
-    for (auto& [pod, facts] : o.sidecars) facts.throttled = pod == "job-r1-g0" ? share : share / 10;
+    for (auto& [seat, facts] : o.sidecars) facts.throttled = seat.pod == "job-r1-g0" ? share : share / 10;
     const Step out = reconcile_job(o, unadvised(o), w.limits, w.job_limits);
     o.job.status = status_of(out);
     return out;
@@ -150,7 +150,7 @@ TEST(Status, OnlyALimitBelowItsNodesShareHoldsARankBack) {
   ASSERT_NE(on_fast, nowhere);
   ASSERT_NE(on_fast, everywhere);
   const auto with = [&](double share, const char* limit) {
-    for (auto& [pod, facts] : o.sidecars) facts.throttled = share;
+    for (auto& [seat, facts] : o.sidecars) facts.throttled = share;
     nlohmann::json& resources = o.job.spec.pod_template["spec"]["containers"][0]["resources"];
     resources = limit ? nlohmann::json{{"limits", {{"cpu", limit}}}} : nlohmann::json::object();
     return held_back_by_limit(o);
@@ -180,8 +180,8 @@ TEST(Status, ADistrustedSidecarIsNamedOnce) {
     return out;
   };
   EXPECT_FALSE(condition(after(1))) << "a condition that is always there says nothing";
-  o.sidecars.at("job-r1-g0").rejected = "JSON has 9 levels, more than the limit of 8";
-  o.sidecars.at("job-r1-g0").rejected_at = o.steady;
+  o.sidecars.at(Seat{"job-r1-g0"}).rejected = "JSON has 9 levels, more than the limit of 8";
+  o.sidecars.at(Seat{"job-r1-g0"}).rejected_at = o.steady;
   const Step reported = after(1);
   ASSERT_TRUE(condition(reported));
   EXPECT_EQ(condition(reported)->status, crds::ConditionStatus::kTrue);
@@ -196,28 +196,28 @@ TEST(Status, ADistrustedSidecarIsNamedOnce) {
 
 TEST(Claims, OnlyOneFarAheadOfMostIsDistrusted) {
   const SteadyTime now = SteadyTime{} + std::chrono::hours(2);
-  std::map<std::string, SidecarFacts> sidecars;
+  std::map<Seat, SidecarFacts> sidecars;
   const auto claim = [&](const char* pod, std::uint64_t completed, double seconds_ago = 1) {
-    sidecars[pod].completed = completed;
-    sidecars[pod].completed_at = now - from_seconds(seconds_ago);
+    sidecars[{pod}].completed = completed;
+    sidecars[{pod}].completed_at = now - from_seconds(seconds_ago);
   };
   claim("a", 1ull << 40);
   doubt_claims(sidecars, now);
-  EXPECT_EQ(sidecars["a"].completed, 1ull << 40) << "there is no other to compare it with";
+  EXPECT_EQ(sidecars[{"a"}].completed, 1ull << 40) << "there is no other to compare it with";
   claim("restored", 0);
   doubt_claims(sidecars, now);
-  EXPECT_EQ(sidecars["a"].completed, 1ull << 40) << "a restored rank counts from 0 until its first edge";
+  EXPECT_EQ(sidecars[{"a"}].completed, 1ull << 40) << "a restored rank counts from 0 until its first edge";
   claim("silent", 5, 3600);
   doubt_claims(sidecars, now);
-  EXPECT_EQ(sidecars["a"].completed, 1ull << 40) << "an hour ago it was right";
+  EXPECT_EQ(sidecars[{"a"}].completed, 1ull << 40) << "an hour ago it was right";
   claim("b", (1ull << 40) - kFarAhead);
   doubt_claims(sidecars, now);
-  EXPECT_EQ(sidecars["a"].rejected, "");
+  EXPECT_EQ(sidecars[{"a"}].rejected, "");
   claim("b", 7);
   doubt_claims(sidecars, now);
-  EXPECT_EQ(sidecars["a"].completed, 7u);
-  EXPECT_NE(sidecars["a"].rejected, "");
-  EXPECT_EQ(sidecars["b"].rejected, "");
+  EXPECT_EQ(sidecars[{"a"}].completed, 7u);
+  EXPECT_NE(sidecars[{"a"}].rejected, "");
+  EXPECT_EQ(sidecars[{"b"}].rejected, "");
 }
 
 TEST(Status, MixedUnitsOfWorkAreAConditionAndAnEvent) {
@@ -226,8 +226,8 @@ TEST(Status, MixedUnitsOfWorkAreAConditionAndAnEvent) {
   Observed o = w.observe();
   auto condition = [](const Step& out) { return crds::find_condition(status_of(out).conditions, "MixedUnits"); };
   auto after = [&](bool counted) {
-    for (auto& [pod, s] : o.sidecars) s.completed = 1;
-    o.sidecars.at("job-r0-g0").status->instructions_measured = counted;
+    for (auto& [seat, s] : o.sidecars) s.completed = 1;
+    o.sidecars.at(Seat{"job-r0-g0"}).status->instructions_measured = counted;
     const Step out = reconcile_job(o, unadvised(o), w.limits, w.job_limits);
     o.job.status = status_of(out);
     return out;
@@ -277,7 +277,7 @@ TEST(Status, AProgramWithoutSuperstepsIsWarnedOfOnceWithItsCalls) {
   EXPECT_EQ(condition(after(1))->status, crds::ConditionStatus::kFalse);
 
   o.job.spec.superstep = {.call = "MPI_Barrier"};
-  o.sidecars.at("job-r0-g0").status->collective = "MPI_Allreduce";
+  o.sidecars.at(Seat{"job-r0-g0"}).status->collective = "MPI_Allreduce";
   EXPECT_THAT(condition(after(400))->message,
               HasSubstr("rank 0 calls MPI_Allreduce most often, and spec.superstep.call"));
   after(1);

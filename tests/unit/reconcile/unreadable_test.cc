@@ -56,7 +56,7 @@ std::set<std::string> interventions(const Step& step) {
   if (step.change()) return found;
   for (const std::string& pod : step.work().delete_pods) found.insert("deletes " + pod);
   for (const migrate::Action& action : step.work().actions)
-    found.insert(std::format("{} {}", action.pod, migrate::to_string(action.kind)));
+    found.insert(std::format("{} {}", name_of(action.seat), migrate::to_string(action.kind)));
   if (step.work().remove_finalizer) found.insert("removes the job");
   return found;
 }

@@ -73,11 +73,11 @@ TEST(PodFacts, OfARunningPod) {
                           {"podIP", "10.0.0.7"},
                           {"containerStatuses", {{{"name", "app"}, {"state", {{"running", json::object()}}}}}}}));
   EXPECT_EQ(f.uid, "u");
-  EXPECT_EQ(f.rank, 3u);
+  EXPECT_EQ(f.app().rank, 3u);
   EXPECT_EQ(f.set, "fast");
   EXPECT_EQ(f.node, "fast-0");
   EXPECT_EQ(f.address, "10.0.0.7:7600");
-  EXPECT_FALSE(f.deleting || f.app_ended || f.cannot_start || f.pod_ended);
+  EXPECT_FALSE(f.deleting || f.app().ended || f.app().cannot_start || f.app().pod_ended);
 }
 
 TEST(PodFacts, AddressesOfBothFamilies) {
@@ -93,28 +93,28 @@ TEST(PodFacts, DeletionIsReadFromItsTimestamp) {
 
 TEST(PodFacts, TellHowTheProgramEnded) {
   PodFacts f = pod_facts(app_state({{"terminated", {{"exitCode", 139}, {"reason", "Error"}, {"message", "log"}}}}));
-  EXPECT_TRUE(f.app_ended);
-  EXPECT_EQ(f.app_exit_code, 139);
-  EXPECT_EQ(f.app_message, "log");
-  EXPECT_FALSE(f.cannot_start || f.pod_ended || f.app_finalized);
+  EXPECT_TRUE(f.app().ended);
+  EXPECT_EQ(f.app().exit_code, 139);
+  EXPECT_EQ(f.app().message, "log");
+  EXPECT_FALSE(f.app().cannot_start || f.app().pod_ended || f.app().finalized);
   const std::string message = std::format("log\n{}\n", names::kFinalizedNote);
   f = pod_facts(app_state({{"terminated", {{"exitCode", 3}, {"reason", "Error"}, {"message", message}}}}));
-  EXPECT_TRUE(f.app_ended && f.app_finalized);
+  EXPECT_TRUE(f.app().ended && f.app().finalized);
   f = pod_facts(app_state({{"terminated", {{"exitCode", 128}, {"reason", "ContainerCannotRun"}}}}));
-  EXPECT_TRUE(f.cannot_start);
+  EXPECT_TRUE(f.app().cannot_start);
   f = pod_facts(app_state({{"terminated", json::object()}}));
-  EXPECT_EQ(f.app_exit_code, 1) << "an end without a code is no good end";
+  EXPECT_EQ(f.app().exit_code, 1) << "an end without a code is no good end";
 }
 
 TEST(PodFacts, PermanentReasonsForWaiting) {
   for (const char* reason : {"ErrImageNeverPull", "InvalidImageName", "ContainerCannotRun", "StartError"}) {
     const PodFacts f = pod_facts(app_state({{"waiting", {{"reason", reason}, {"message", "why"}}}}));
-    EXPECT_TRUE(f.cannot_start) << reason;
-    EXPECT_EQ(f.reason, reason);
-    EXPECT_EQ(f.app_message, "why");
+    EXPECT_TRUE(f.app().cannot_start) << reason;
+    EXPECT_EQ(f.app().reason, reason);
+    EXPECT_EQ(f.app().message, "why");
   }
   for (const char* reason : {"ContainerCreating", "PodInitializing", ""})
-    EXPECT_FALSE(pod_facts(app_state({{"waiting", {{"reason", reason}}}})).cannot_start) << reason;
+    EXPECT_FALSE(pod_facts(app_state({{"waiting", {{"reason", reason}}}})).app().cannot_start) << reason;
   const PodFacts sidecar = pod_facts(pod_with(
       {{"initContainerStatuses", {{{"name", "sidecar"}, {"state", {{"waiting", {{"reason", "ErrImagePull"}}}}}}}}}));
   EXPECT_EQ(sidecar.start_delay, "container sidecar waits: ErrImagePull") << "the runtime image is missing";
@@ -124,7 +124,7 @@ TEST(PodFacts, WaitingThatMayPass) {
   for (const char* reason : {"ErrImagePull", "ImagePullBackOff", "ImageInspectError", "CreateContainerConfigError",
                              "CreateContainerError", "RunContainerError", "OfALaterKubelet"}) {
     const PodFacts f = pod_facts(app_state({{"waiting", {{"reason", reason}, {"message", "secret \"s\" not found"}}}}));
-    EXPECT_FALSE(f.cannot_start) << reason;
+    EXPECT_FALSE(f.app().cannot_start) << reason;
     EXPECT_EQ(f.start_delay, std::format("container app waits: {}: secret \"s\" not found", reason));
     EXPECT_EQ(f.delayed_by_image, std::string_view(reason).contains("Image")) << reason;
   }
@@ -140,8 +140,8 @@ TEST(PodFacts, AnotherContainerThatWaitsEndsNoProgram) {
     const PodFacts f = pod_facts(
         pod_with({{"initContainerStatuses", {{{"name", "sidecar"}, {"state", {{"waiting", {{"reason", reason}}}}}}}},
                   {"containerStatuses", {{{"name", "app"}, {"state", {{"running", json::object()}}}}}}}));
-    EXPECT_TRUE(f.app_running);
-    EXPECT_FALSE(f.cannot_start || f.app_ended) << reason;
+    EXPECT_TRUE(f.app().running);
+    EXPECT_FALSE(f.app().cannot_start || f.app().ended) << reason;
     EXPECT_EQ(f.start_delay, std::format("container sidecar waits: {}", reason));
   }
 }
@@ -153,18 +153,18 @@ TEST(PodFacts, AContainerThatCannotStartChangesNothingAboutAProgramThatHasEnded)
           {{"containerStatuses",
             {{{"name", "app"}, {"state", {{"terminated", {{"exitCode", code}, {"reason", "Completed"}}}}}},
              {{"name", "helper"}, {"state", {{"waiting", {{"reason", reason}, {"message", "no such image"}}}}}}}}}));
-      EXPECT_TRUE(f.app_ended);
-      EXPECT_EQ(f.app_exit_code, code);
-      EXPECT_FALSE(f.cannot_start || f.delayed_by_image) << reason;
+      EXPECT_TRUE(f.app().ended);
+      EXPECT_EQ(f.app().exit_code, code);
+      EXPECT_FALSE(f.app().cannot_start || f.delayed_by_image) << reason;
       EXPECT_EQ(f.start_delay, "") << reason;
-      EXPECT_EQ(f.reason, "Completed");
+      EXPECT_EQ(f.app().reason, "Completed");
     }
 }
 
 // No node tries to start its containers again.
 TEST(PodFacts, APodThatHasFailedWaitsForNoContainer) {
   for (const char* reason : {"CreateContainerConfigError", "CreateContainerError", "RunContainerError"})
-    EXPECT_TRUE(pod_facts(pod_with({{"phase", "Failed"}, {"reason", reason}})).cannot_start) << reason;
+    EXPECT_TRUE(pod_facts(pod_with({{"phase", "Failed"}, {"reason", reason}})).app().cannot_start) << reason;
 }
 
 TEST(PodFacts, WhyTheNodeEndedAPod) {
@@ -175,16 +175,16 @@ TEST(PodFacts, WhyTheNodeEndedAPod) {
   const PodFacts init = failed({{"initContainerStatuses",
                                  {{{"name", "sidecar"}, {"state", {{"running", json::object()}}}},
                                   {{"name", "prepare"}, {"state", {{"terminated", {{"exitCode", 3}}}}}}}}});
-  EXPECT_EQ(init.reason, "InitContainerFailed");
-  EXPECT_EQ(init.app_message, "init container prepare ended with code 3");
+  EXPECT_EQ(init.app().reason, "InitContainerFailed");
+  EXPECT_EQ(init.app().message, "init container prepare ended with code 3");
   const PodFacts late = failed({{"reason", "DeadlineExceeded"}, {"message", "Pod was active on the node longer"}});
-  EXPECT_THAT(late.app_message, testing::HasSubstr("spec.template.spec.activeDeadlineSeconds"));
+  EXPECT_THAT(late.app().message, testing::HasSubstr("spec.template.spec.activeDeadlineSeconds"));
   const PodFacts full =
       failed({{"reason", "Evicted"}, {"message", "Usage of EmptyDir volume \"w\" exceeds the limit"}});
-  EXPECT_THAT(full.app_message, testing::HasSubstr("\"w\" exceeds the limit (emptyDir.sizeLimit of the volume"));
+  EXPECT_THAT(full.app().message, testing::HasSubstr("\"w\" exceeds the limit (emptyDir.sizeLimit of the volume"));
   const PodFacts ours =
       failed({{"reason", "Evicted"}, {"message", "Usage of EmptyDir volume \"bsp-run\" exceeds the limit"}});
-  EXPECT_THAT(ours.app_message, testing::EndsWith("(spec.checkpoint.sizeLimit)"));
+  EXPECT_THAT(ours.app().message, testing::EndsWith("(spec.checkpoint.sizeLimit)"));
 }
 
 TEST(PodFacts, ASidecarThatRanOutOfMemory) {
@@ -230,7 +230,7 @@ TEST(Trim, APodKeepsOnlyTheFieldsWeRead) {
        {"podIP", "10.0.0.7"},
        {"podIPs", {{{"ip", "10.0.0.7"}}}},
        {"initContainerStatuses", {container("sidecar", runs, ended)}},
-       {"containerStatuses", {container("app", runs), container("helper", runs)}}},
+       {"containerStatuses", {container("app", runs), container("app-1", ended), container("helper", runs)}}},
       {{"phase", "Pending"}, {"containerStatuses", {container("app", waits)}}},
       {{"phase", "Failed"}, {"reason", "Evicted"}, {"message", "no memory"}},
       {{"phase", "Succeeded"}, {"containerStatuses", {container("app", ended), container("helper", ended)}}}};
@@ -249,7 +249,7 @@ TEST(Trim, APodKeepsOnlyTheFieldsWeRead) {
          {"controller", true},
          {"blockOwnerDeletion", true}}};
     pod["metadata"]["annotations"] = {
-        {"note", "long"}, {"migbsp.io/move-to", "fast"}, {"scheduling.k8s.io/group-name", "gang"}};
+        {"note", "long"}, {"migbsp.io/move-to", "fast"}, {"migbsp.io/ranks", "4,6"}, {"scheduling.k8s.io/group-name", "gang"}};
     pod["metadata"]["creationTimestamp"] = "2026-11-21T04:00:00Z";
     for (const char* label : {"generation", "attempt"})
       pod["metadata"]["labels"][std::string("migbsp.io/") + label] = "7";
@@ -265,6 +265,8 @@ TEST(Trim, APodKeepsOnlyTheFieldsWeRead) {
     json trimmed = pod;
     trim_watched(kPod, trimmed);
     EXPECT_TRUE(pod_facts(trimmed) == pod_facts(pod)) << pod << "\n" << trimmed;
+    ASSERT_EQ(pod_facts(trimmed).apps.size(), 2u) << "its seats";
+    EXPECT_EQ(pod_facts(trimmed).apps[1].rank, 6u);
     EXPECT_EQ(pod_facts(trimmed).pod_group, "gang") << "which the rank's next pods join";
     EXPECT_NE(pod_facts(trimmed).created, Time{}) << "from when a rebuilt status counts";
     EXPECT_EQ(pod_facts(trimmed).grace_seconds, 9u) << "for which a pod that vanished is waited for";
@@ -321,7 +323,8 @@ TEST(Trim, AJobKeepsAllButKubectlsCopy) {
 TEST(PodFacts, AnotherContainersExitIsNotTheRanks) {
   EXPECT_FALSE(pod_facts(pod_with({{"containerStatuses",
                                     {{{"name", "helper"}, {"state", {{"terminated", {{"exitCode", 1}}}}}}}}}))
-                   .app_ended);
+                   .app()
+                   .ended);
 }
 
 TEST(PodFacts, WhetherAnotherContainerRuns) {
@@ -337,11 +340,11 @@ TEST(PodFacts, WhetherAnotherContainerRuns) {
 
 TEST(PodFacts, APodThatItsNodeEvicted) {
   const PodFacts f = pod_facts(pod_with({{"phase", "Failed"}, {"reason", "Evicted"}, {"message", "low on memory"}}));
-  EXPECT_TRUE(f.pod_ended && f.app_ended);
-  EXPECT_EQ(f.app_exit_code, 1);
-  EXPECT_EQ(f.app_message, "low on memory");
-  EXPECT_FALSE(f.cannot_start);
-  EXPECT_TRUE(pod_facts(pod_with({{"phase", "Failed"}, {"reason", "CreateContainerError"}})).cannot_start);
+  EXPECT_TRUE(f.app().pod_ended && f.app().ended);
+  EXPECT_EQ(f.app().exit_code, 1);
+  EXPECT_EQ(f.app().message, "low on memory");
+  EXPECT_FALSE(f.app().cannot_start);
+  EXPECT_TRUE(pod_facts(pod_with({{"phase", "Failed"}, {"reason", "CreateContainerError"}})).app().cannot_start);
 }
 
 // As kubelets since 1.22 show it: what was killed with the pod is there too, and says less.
@@ -355,15 +358,15 @@ TEST(PodFacts, APodThatItsNodeEndedWhileTheProgramRan) {
                    {{{"name", "app"}, {"state", {{"terminated", {{"exitCode", code}, {"reason", "Error"}}}}}}}}}));
   };
   const PodFacts evicted = ended("Evicted", 137);
-  EXPECT_TRUE(evicted.pod_ended && evicted.app_ended);
-  EXPECT_EQ(evicted.app_exit_code, 137);
-  EXPECT_EQ(evicted.reason, "Evicted");
-  EXPECT_EQ(evicted.app_message, "low on memory");
-  EXPECT_FALSE(evicted.cannot_start);
-  EXPECT_THAT(ended("DeadlineExceeded", 143).app_message, HasSubstr("spec.template.spec.activeDeadlineSeconds"));
-  EXPECT_FALSE(ended("Evicted", 0).pod_ended) << "its program had ended well";
-  EXPECT_FALSE(ended("Evicted", 3).pod_ended) << "its program had failed by itself";
-  EXPECT_FALSE(ended("", 3).pod_ended) << "its program failed by itself";
+  EXPECT_TRUE(evicted.app().pod_ended && evicted.app().ended);
+  EXPECT_EQ(evicted.app().exit_code, 137);
+  EXPECT_EQ(evicted.app().reason, "Evicted");
+  EXPECT_EQ(evicted.app().message, "low on memory");
+  EXPECT_FALSE(evicted.app().cannot_start);
+  EXPECT_THAT(ended("DeadlineExceeded", 143).app().message, HasSubstr("spec.template.spec.activeDeadlineSeconds"));
+  EXPECT_FALSE(ended("Evicted", 0).app().pod_ended) << "its program had ended well";
+  EXPECT_FALSE(ended("Evicted", 3).app().pod_ended) << "its program had failed by itself";
+  EXPECT_FALSE(ended("", 3).app().pod_ended) << "its program failed by itself";
 }
 
 // In the words of runc 1.2, crun and containerd.
@@ -381,21 +384,21 @@ TEST(PodFacts, AVolumeThatHasNoPlaceInAUserNamespaceComesWithTheRemedy) {
     }
     const PodFacts ended =
         pod_facts(app_state({{"terminated", {{"exitCode", 128}, {"reason", "StartError"}, {"message", why}}}}));
-    EXPECT_THAT(ended.app_message, testing::HasSubstr(remedy));
+    EXPECT_THAT(ended.app().message, testing::HasSubstr(remedy));
     const PodFacts init = pod_facts(
         pod_with({{"phase", "Failed"},
                   {"initContainerStatuses",
                    {{{"name", "stage"},
                      {"state", {{"terminated", {{"exitCode", 128}, {"reason", "StartError"}, {"message", why}}}}}}}}}));
-    EXPECT_THAT(init.app_message, testing::HasSubstr("init container stage ended with code 128"));
-    EXPECT_THAT(init.app_message, testing::HasSubstr(remedy));
+    EXPECT_THAT(init.app().message, testing::HasSubstr("init container stage ended with code 128"));
+    EXPECT_THAT(init.app().message, testing::HasSubstr(remedy));
   }
   const PodFacts other =
       pod_facts(app_state({{"waiting", {{"reason", "RunContainerError"}, {"message", "no such file"}}}}));
   EXPECT_THAT(other.start_delay, testing::EndsWith(": RunContainerError: no such file"));
   const PodFacts own_words =
       pod_facts(app_state({{"terminated", {{"exitCode", 1}, {"reason", "Error"}, {"message", "idmap: bad option"}}}}));
-  EXPECT_EQ(own_words.app_message, "idmap: bad option") << "the program's own last words";
+  EXPECT_EQ(own_words.app().message, "idmap: bad option") << "the program's own last words";
 }
 
 TEST(NodeFacts, SetSpeedAndCordon) {

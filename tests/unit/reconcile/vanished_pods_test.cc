@@ -122,7 +122,7 @@ TEST_F(Vanished, IsShownAsOneThatIsBeingDeletedUntilItsGracePeriodIsLongOver) {
 
 TEST_F(Vanished, IsNoneWhoseEndSomebodyHasSaid) {
   PodFacts pod = facts();
-  pod.app_ended = true;
+  pod.apps[0].ended = true;
   after({{"terminated", pod}, {"exited", facts()}, {"never-placed", facts("")}});
   exited.insert("exited");
   EXPECT_TRUE(after({}).empty());

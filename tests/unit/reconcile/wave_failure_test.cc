@@ -235,7 +235,7 @@ TEST(Waves, ARankThatDiesInAWaveFailsItAndTheJobRestarts) {
     EXPECT_EQ(w.job.status.migrations.active, 0u);
     ASSERT_THAT(w.job.status.restarts, SizeIs(1));
     EXPECT_EQ(w.job.status.restarts[0].rank->value, 1u);
-    EXPECT_EQ(w.shown_logs_of, "job-r1-g0");
+    EXPECT_EQ(w.shown_logs_of.pod, "job-r1-g0");
     ASSERT_TRUE(w.run_until(JobPhase::kSucceeded)) << w.trace;
   }
 }

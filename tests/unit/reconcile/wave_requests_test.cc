@@ -140,9 +140,9 @@ TEST(Waves, AnEndingJobRefusesRequests) {
   o.job.status.ranks[1].rank = {1};
   o.job.status.ranks[1].pod = "job-r1-g0";
   o.pods["job-r1-g0"] = o.pods["job-r0-g0"];
-  o.sidecars["job-r1-g0"] = o.sidecars["job-r0-g0"];
-  o.sidecars["job-r0-g0"].status->phase = wire::RankPhase::kExited;
-  o.sidecars["job-r0-g0"].status->exit_code = 0;
+  o.sidecars[Seat{"job-r1-g0"}] = o.sidecars[Seat{"job-r0-g0"}];
+  o.sidecars[Seat{"job-r0-g0"}].status->phase = wire::RankPhase::kExited;
+  o.sidecars[Seat{"job-r0-g0"}].status->exit_code = 0;
   w.migrate_by_hand("m", 1, "fast");
   o.migrations.push_back(w.migration("m"));
   const Step out = reconcile_job(o, unadvised(o), w.limits, w.job_limits);

@@ -19,6 +19,7 @@ World::World(const Options& options)
   job.metadata.uid = options.name + "-uid";
   job.metadata.generation = 1;
   job.spec.ranks = options.ranks;
+  job.spec.ranks_per_pod.most = options.ranks_per_pod;
   job.spec.pod_template = {{"spec", {{"containers", {{{"name", "app"}, {"image", "i"}, {"command", {"program"}}}}}}}};
   // By name, as the cache lists them.
   for (std::uint32_t i = 0; i < options.fast; ++i)
@@ -53,17 +54,22 @@ void World::start_pods() {
     return goes;
   });
   for (auto& [name, pod] : pods) {
-    auto& s = pod.status;
     // The kubelet ends the sidecar when no other container is left.
-    if (pod.app_ended_at >= 0 && tick_ >= pod.app_ended_at + 3 && !pod.helper) pod.silent_until = 1 << 30;
-    if (tick_ < pod.up_at || s.init_connected || pod.process != Process::kNone || !pod.stuck.is_null()) continue;
-    s.init_connected = true;
-    if (!pod.target && !pod.resumes) pod.process = Process::kStarting, s.phase = wire::RankPhase::kStarting;
+    bool all_ended = pod.app_ended_at >= 0 && tick_ >= pod.app_ended_at + 3 && !pod.helper;
+    for (const Pod::End& end : pod.ends_beside) all_ended &= end.at >= 0 && tick_ >= end.at + 3;
+    if (all_ended) pod.for_each_seat([](simulated::Pod& seat) { seat.silent_until = 1 << 30; });
+    if (tick_ < pod.up_at || !pod.stuck.is_null()) continue;
+    pod.for_each_seat([resumes = pod.resumes](simulated::Pod& seat) {
+      auto& s = seat.status;
+      if (s.init_connected || seat.process != Process::kNone) return;
+      s.init_connected = true;
+      if (!seat.target && !resumes) seat.process = Process::kStarting, s.phase = wire::RankPhase::kStarting;
+    });
   }
 }
 
 void World::for_each_pod(const std::function<void(simulated::Pod&)>& f) {
-  for (auto& [name, pod] : pods) f(pod);
+  for (auto& [name, pod] : pods) pod.for_each_seat(f);
 }
 
 std::vector<std::string> pods_in(const wire::EpochPlan& epoch) {
@@ -82,8 +88,13 @@ std::uint64_t World::committed_epoch() const { return job.status.epoch ? job.sta
 
 void World::container_ended(simulated::Pod& ended, int code) {
   Pod& pod = pods.at(ended.name);
+  const int at = node_reports_ends ? tick_ + 2 : -1;
+  if (ended.local != 0) {
+    pod.ends_beside[ended.local - 1] = {at, code};
+    return;
+  }
   pod.exit_code = code;
-  if (node_reports_ends) pod.app_ended_at = tick_ + 2;
+  if (node_reports_ends) pod.app_ended_at = at;
 }
 
 migrate::Action::Fields World::fields_of(const migrate::Action& action) {
@@ -94,19 +105,27 @@ migrate::Action::Fields World::fields_of(const migrate::Action& action) {
 }
 
 void World::deliver(const Message& m) {
-  Pod* pod = find(m.action.pod);
+  simulated::Pod* pod = find(m.action.seat);
   if (!pod || !pod->answers(tick_)) return;
   if (m.action.kind == migrate::ActionKind::kCommitGate && m.action.fields->contains("send"))
     if (const json& send = (*m.action.fields)["send"]; Pod* target = find(text_at(send, "to_pod")))
       if (text_at(send, "to_address") != facts_of(*target).address) violate("send names another address");
   const auto answer = ask(*pod, to_string(m.action.kind), fields_of(m.action));
-  if (m.life == life_) migrate::note_answer(known_[m.action.pod], m.action, answer);
+  if (m.life == life_) migrate::note_answer(known_[m.action.seat], m.action, answer);
 }
 
 // --- What happens to it --------------------------------------------------------------------------------------
 Pod* World::find(const std::string& pod) {
   const auto it = pods.find(pod);
   return it == pods.end() ? nullptr : &it->second;
+}
+simulated::Pod* World::find(const Seat& seat) {
+  Pod* pod = find(seat.pod);
+  if (!pod || seat.local == 0 || seat.local > pod->beside.size()) return seat.local == 0 ? pod : nullptr;
+  return &pod->beside[seat.local - 1];
+}
+simulated::Pod* World::seat_of_rank(std::uint32_t rank) {
+  return rank < job.status.ranks.size() ? find(job.status.ranks[rank].seat()) : nullptr;
 }
 Pod* World::pod_of(std::uint32_t rank) {
   return rank < job.status.ranks.size() ? find(job.status.ranks[rank].pod) : nullptr;
@@ -123,17 +142,22 @@ void World::vanish(const std::string& name, int runs_on) {
   pod->silent_until = 1 << 30;  // nobody knows its address any more
 }
 void World::delete_pod(const std::string& name) {
-  if (Pod* pod = find(name); pod && pod->gone_at < 0) pod->gone_at = tick_ + 3, note("a user deletes " + name);
+  Pod* pod = find(name);
+  if (!pod || pod->gone_at >= 0) return;
+  note("a user deletes " + name);
+  pod->for_each_seat([&](simulated::Pod& seat) { seat.gone_at = tick_ + 3; });
 }
 void World::evict(const std::string& name) {
   Pod* pod = find(name);
   if (!pod) return;
   note("evicted: " + name);
   pod->evicted = {{"reason", "Evicted"}, {"message", "the node was low on memory"}};
-  pod->process = Process::kEnded;
-  pod->opening = false;
-  pod->stop_at = -1;
-  pod->silent_until = 1 << 30;
+  pod->for_each_seat([](simulated::Pod& seat) {
+    seat.process = Process::kEnded;
+    seat.opening = false;
+    seat.stop_at = -1;
+    seat.silent_until = 1 << 30;
+  });
 }
 void World::lose_node(const std::string& node) {
   note("lost node " + node);
@@ -142,7 +166,7 @@ void World::lose_node(const std::string& node) {
     if (pod.node != node) continue;
     pod.lost = true;
     cut_off(name, 1 << 29);
-    pod.process = Process::kEnded;
+    pod.for_each_seat([](simulated::Pod& seat) { seat.process = Process::kEnded; });
   }
 }
 void World::cordon(const std::string& node, bool on) {
@@ -162,23 +186,24 @@ void World::place_pods() {
     if (free == nodes.end()) return violate("no node is free for " + name);
     pod.node = free->name;
     pod.object["spec"]["nodeName"] = pod.node;
-    pod.up_at = tick_ + slow_start;
+    pod.for_each_seat([&](simulated::Pod& seat) { seat.up_at = tick_ + slow_start; });
     pod.facts_of.clear();
   }
 }
 void World::silence(const std::string& name, int ticks) {
-  if (Pod* pod = find(name)) pod->silent_until = std::max(pod->silent_until, tick_ + ticks), note("silent: " + name);
+  Pod* pod = find(name);
+  if (!pod) return;
+  note("silent: " + name);
+  pod->for_each_seat([&](simulated::Pod& seat) { seat.silent_until = std::max(seat.silent_until, tick_ + ticks); });
 }
 void World::cut_off(const std::string& name, int ticks) {
   silence(name, ticks);
-  if (Pod* pod = find(name)) pod->cut_off_until = pod->silent_until;
+  if (Pod* pod = find(name)) pod->for_each_seat([](simulated::Pod& seat) { seat.cut_off_until = seat.silent_until; });
 }
 void World::silence_all(int ticks) {
   for (const auto& [name, pod] : pods) silence(name, ticks);
 }
-void World::restart_sidecar(const std::string& name) {
-  if (Pod* pod = find(name)) Cluster::restart_sidecar(*pod, 3);
-}
+void World::restart_sidecar(const std::string& name) { Cluster::restart_sidecar(name, 3); }
 void World::restart_operator(int down_for) {
   note("the operator is killed");
   ++life_;
@@ -223,14 +248,17 @@ bool World::has_event(const std::string& reason) const {
   return std::ranges::any_of(events, [&](const Event& e) { return e.reason == reason; });
 }
 bool World::all_ended() const {
-  return std::ranges::none_of(pods, [](const auto& entry) { return entry.second.computes(); });
+  return std::ranges::none_of(pods, [](const auto& entry) {
+    return entry.second.computes() || std::ranges::any_of(entry.second.beside, &simulated::Pod::computes);
+  });
 }
 
 void World::check_invariants() {
   std::map<std::string, int> held;
   for (const auto& [name, pod] : pods) {
     if (pod.node.empty()) continue;
-    if (static_cast<std::uint32_t>(++held[pod.node]) > options_.slots) violate("more pods than slots on " + pod.node);
+    held[pod.node] += 1 + static_cast<int>(pod.beside.size());
+    if (static_cast<std::uint32_t>(held[pod.node]) > options_.slots) violate("more ranks than slots on " + pod.node);
   }
   // Whatever the status names is complete, and stays.
   if (job.status.checkpoint && !storage_is_damaged)

@@ -37,7 +37,20 @@ inline constexpr Duration kTick = std::chrono::milliseconds(200);
 
 using simulated::Process;
 
+// A pod, and seat 0 of it.
 struct Pod : simulated::Pod {
+  std::vector<simulated::Pod> beside;  // its further seats
+  struct End {
+    int at = -1;  // tick from which the node reports it
+    int code = 0;
+  };
+  std::vector<End> ends_beside;  // of their app containers
+  // All of it.
+  template <class F>
+  void for_each_seat(F f) {
+    f(static_cast<simulated::Pod&>(*this));
+    for (simulated::Pod& seat : beside) f(seat);
+  }
   nlohmann::json object;  // what the operator created, as far as pod_facts() reads it
   std::string node;
   int app_ended_at = -1;      // tick from which the node reports the app container's end
@@ -66,8 +79,9 @@ struct SharedNodes {
 struct Options {
   std::string name = "job";
   std::uint32_t ranks = 2;
-  std::uint32_t slow = 2, fast = 2;      // nodes of each Set
-  std::uint32_t slots = 1;               // of each node
+  std::uint32_t slow = 2, fast = 2;  // nodes of each Set
+  std::uint32_t slots = 1;           // of each node
+  std::uint32_t ranks_per_pod = 1;
   std::uint64_t supersteps = 1'000'000;  // then every rank exits with 0
   SharedNodes* cluster = nullptr;        // that this job shares with others, which have other names
   std::uint32_t seed = 0;                // 0: messages arrive at once; else some are late, some are lost
@@ -127,8 +141,10 @@ class World : public simulated::Cluster {
   void remove_job() { job.metadata.deletion_timestamp = now; }
 
   // --- What there is ---
-  Pod* pod_of(std::uint32_t rank);  // by status.ranks
+  Pod* pod_of(std::uint32_t rank);                   // by status.ranks
+  simulated::Pod* seat_of_rank(std::uint32_t rank);  // the same
   Pod* find(const std::string& pod);
+  simulated::Pod* find(const Seat& seat);
   [[nodiscard]] const crds::RankMigration& migration(const std::string& name) const { return migrations.at(name); }
   [[nodiscard]] bool has_event(const std::string& reason) const;  // an event with it
   [[nodiscard]] bool all_ended() const;                           // no process is left anywhere
@@ -166,7 +182,7 @@ class World : public simulated::Cluster {
   int slow_start = 1;                                         // ticks until a new pod is up
   migrate::Limits limits;
   JobLimits job_limits;
-  std::string shown_logs_of;
+  Seat shown_logs_of;
   bool shown_logs_complete = false;  // the container had ended by then
   bool node_reports_ends = true;
   std::size_t largest_object = 0;  // bytes of the job, of all that was stored
@@ -199,7 +215,7 @@ class World : public simulated::Cluster {
   Options options_;
   int operator_up_at_ = 0, life_ = 0;
   std::string seen_;  // version of the reservations that was decided on
-  std::map<std::string, SidecarFacts> known_;
+  std::map<Seat, SidecarFacts> known_;
   JobClocks clocks_;
   VanishedPods vanished_;
   std::set<std::string> removed_;  // pods whose end was reported before their objects were removed

@@ -25,6 +25,15 @@ json World::pod_object(const Pod& pod) const {
                       {"reason", pod.exit_code ? "Error" : "Completed"},
                       {"message", pod.exit_code && pod.status.mpi_finalized ? names::kFinalizedNote : ""}}}};
   json status = {{"phase", "Running"}, {"containerStatuses", json::array({app})}};
+  for (std::uint32_t i = 0; i < pod.beside.size(); ++i) {
+    const Pod::End& end = pod.ends_beside[i];
+    const bool has_ended = end.at >= 0 && tick_ >= end.at;
+    json state = {{"running", json::object()}};
+    if (!pod.stuck.is_null()) state = {{"waiting", pod.stuck}};
+    if (has_ended)
+      state = {{"terminated", {{"exitCode", end.code}, {"reason", end.code ? "Error" : "Completed"}, {"message", ""}}}};
+    status["containerStatuses"].push_back({{"name", container_of(i + 1)}, {"state", state}});
+  }
   json sidecar = {{"name", "sidecar"}};
   if (!pod.again.is_null()) sidecar["state"] = {{"waiting", pod.again}};
   for (const json& container : part_at(part_at(pod.object, "spec"), "initContainers"))
@@ -53,9 +62,12 @@ json World::pod_object(const Pod& pod) const {
 
 const PodFacts& World::facts_of(Pod& pod) const {
   const bool ended = pod.app_ended_at >= 0 && tick_ >= pod.app_ended_at;
+  std::string beside;
+  for (const Pod::End& end : pod.ends_beside)
+    beside += end.at >= 0 && tick_ >= end.at ? std::format(" {}", end.code) : " runs";
   const std::string as_it_is =
-      std::format("{}{}{}{}{}{}{}{}{}", pod.gone_at >= 0, tick_ >= pod.up_at, ended, ended ? pod.exit_code : 0,
-                  pod.status.mpi_finalized, pod.helper, pod.stuck.dump(), pod.again.dump(), pod.evicted.dump());
+      std::format("{}{}{}{}{}{}{}{}{}{}", pod.gone_at >= 0, tick_ >= pod.up_at, ended, ended ? pod.exit_code : 0,
+                  pod.status.mpi_finalized, pod.helper, pod.stuck.dump(), pod.again.dump(), pod.evicted.dump(), beside);
   if (pod.facts_of != as_it_is) pod.facts = pod_facts(pod_object(pod)), pod.facts_of = as_it_is;
   return pod.facts;
 }
@@ -81,7 +93,8 @@ Observed World::observe() {
     std::map<std::string, std::uint32_t> taken;
     for (const World* other : cluster->worlds)
       if (other != this)
-        for (const auto& [name, pod] : other->pods) ++taken[pod.node];
+        for (const auto& [name, pod] : other->pods)
+          taken[pod.node] += 1 + static_cast<std::uint32_t>(pod.beside.size());
     for (const auto& [node, taken_there] :
          reserved_by_others(cluster->reservations, key(), [&](const auto&, const std::string& pod) {
            return std::ranges::any_of(cluster->worlds, [&](World* other) { return other->find(pod) != nullptr; });
@@ -92,20 +105,23 @@ Observed World::observe() {
   }
   for (const auto& [name, m] : migrations) o.migrations.push_back(m);
   // Links exist only to pods that have an address and are not being deleted.
-  std::set<std::string> tracked;
+  std::set<Seat> tracked;
   for (auto& [name, pod] : pods) {
     if (pod.vanished_until != 0) continue;
     PodFacts facts = facts_of(pod);
     facts.lost = facts.abandoned = pod.lost && facts.deleting;
-    if (!facts.address.empty() && !facts.deleting) tracked.insert(name);
+    if (!facts.address.empty() && !facts.deleting)
+      for (std::uint32_t i = 0; i < facts.apps.size(); ++i) tracked.insert({name, i});
     o.pods.emplace(name, std::move(facts));
   }
   vanished_.add(
       job.status,
       [&](const std::string& name) {
-        const auto known = known_.find(name);
-        const bool exited =
-            known != known_.end() && known->second.status && known->second.status->phase == wire::RankPhase::kExited;
+        bool exited = false;
+        for (auto it = known_.lower_bound({name, 0}); it != known_.end() && it->first.pod == name; ++it) {
+          exited = it->second.status && it->second.status->phase == wire::RankPhase::kExited;
+          if (!exited) break;
+        }
         return exited || removed_.contains(name);
       },
       steady, o.pods);
@@ -115,12 +131,14 @@ Observed World::observe() {
   std::erase_if(known_, [&](const auto& entry) { return !tracked.contains(entry.first); });
   if (known_wave_ != job.status.wave) {
     known_wave_ = job.status.wave;
-    for (auto& [name, facts] : known_) facts.refused.clear(), facts.armed.reset(), facts.done.clear();
+    for (auto& [seat, facts] : known_) facts.refused.clear(), facts.armed.reset(), facts.done.clear();
   }
-  for (const std::string& name : tracked) {
-    const Pod& pod = pods.at(name);
-    SidecarFacts& facts = known_[name];
-    const bool ended = pod.app_ended_at >= 0 && tick_ >= pod.app_ended_at;  // a native sidecar goes with the app
+  for (const Seat& seat : tracked) {
+    const Pod& whole = pods.at(seat.pod);
+    const simulated::Pod& pod = *find(seat);
+    SidecarFacts& facts = known_[seat];
+    bool ended = whole.app_ended_at >= 0 && tick_ >= whole.app_ended_at;  // a native sidecar goes with the apps
+    for (const Pod::End& end : whole.ends_beside) ended &= end.at >= 0 && tick_ >= end.at;
     if (tick_ < pod.silent_until || ended) {
       if (facts.unreachable_since == SteadyTime{}) facts.unreachable_since = steady;
       continue;
@@ -128,17 +146,17 @@ Observed World::observe() {
     facts.vouchers = {};
     migrate::note_status(facts, pod.status, steady);
   }
-  for (auto& [name, facts] : known_)
+  for (auto& [seat, facts] : known_)
     newest_ = facts.completed > newest_ ? (progress_ = steady, facts.completed) : newest_;
   o.progress = progress_;
   // Asks the others about those that don't answer.
-  for (auto& [name, facts] : known_) {
+  for (auto& [seat, facts] : known_) {
     if (facts.unreachable_since == SteadyTime{}) continue;
     for (const auto& [other, theirs] : known_) {
       if (theirs.unreachable_since != SteadyTime{} || !theirs.status) continue;
-      const Pod& pod = pods.at(name);
+      const simulated::Pod& pod = *find(seat);
       const bool there = tick_ >= pod.cut_off_until && pod.process != Process::kEnded;
-      facts.vouchers.note(there, std::format("rank {}", pods.at(other).rank), steady);
+      facts.vouchers.note(there, std::format("rank {}", find(other)->rank), steady);
       break;
     }
   }
@@ -165,10 +183,12 @@ StartQueue World::queue() const {
 
 std::string World::node_for(const json& pod) const {
   for (const auto& node : nodes) {
-    const auto here = std::ranges::count_if(pods, [&](const auto& entry) { return entry.second.node == node.name; });
+    std::size_t here = part_at(part_at(pod, "spec"), "containers").size() - 1;
+    for (const auto& [name, other] : pods)
+      if (other.node == node.name) here += 1 + other.beside.size();
     json object = {{"metadata", {{"name", node.name}, {"labels", {{job.spec.sets.label, node.set}}}}}};
     for (const auto& [label, value] : names::kPlatformLabels) object["metadata"]["labels"][std::string(label)] = value;
-    if (static_cast<std::uint32_t>(here) < node.slots && takes_pods_of(object, pod)) return node.name;
+    if (here < node.slots && takes_pods_of(object, pod)) return node.name;
   }
   return "";
 }
@@ -189,9 +209,9 @@ void World::operate() {
     if (advice.call) decided.reset();
     if (die_after_stores >= 0 && die_after_stores-- == 0) return restart_operator();
     keep(change->notices);
-    if (!change->show_logs_of.empty()) {
+    if (!change->show_logs_of.pod.empty()) {
       shown_logs_of = change->show_logs_of;
-      const Pod* pod = find(shown_logs_of);
+      const Pod* pod = find(shown_logs_of.pod);
       shown_logs_complete = pod && pod->app_ended_at >= 0 && tick_ >= pod->app_ended_at;
     }
   }
@@ -240,7 +260,7 @@ bool World::store(const crds::BspJobStatus& status) {
   const bool runs = job.status.phase == JobPhase::kRunning || job.status.phase == JobPhase::kMigrating;
   if (runs)
     for (const wire::Member& m : job.status.epoch->members)
-      if (m.pod != job.status.ranks.at(m.rank).pod || m.set >= job.status.epoch->sets.size() ||
+      if (seat_of(m) != job.status.ranks.at(m.rank).seat() || m.set >= job.status.epoch->sets.size() ||
           job.status.epoch->sets[m.set] != job.status.ranks[m.rank].set)
         violate(std::format("status.ranks and status.epoch differ about rank {}", m.rank));
   if (job.status.wave_state.is_object())
@@ -311,6 +331,13 @@ void World::do_work(const Work& work) {
     pod.up_at = pod.node.empty() ? 1 << 30 : tick_ + slow_start + (options_.seed ? random(0, 4) : 0);
     pod.status.rank = request.rank;
     pod.status.pod = name;
+    pod.seats = static_cast<std::uint32_t>(request.ranks().size());
+    for (std::uint32_t i = 0; i < request.beside.size(); ++i) {
+      simulated::Pod& seat = pod.beside.emplace_back(static_cast<const simulated::Pod&>(pod));
+      seat.local = seat.status.seat = i + 1;
+      seat.rank = seat.status.rank = request.beside[i];
+    }
+    pod.ends_beside.resize(pod.beside.size());
     pod.object = {{"metadata", {{"uid", pod.uid}, {"labels", object["metadata"]["labels"]}}}, {"spec", json::object()}};
     const json& sidecar = object["spec"]["initContainers"].front();
     pod.object["spec"]["initContainers"] = {{{"name", sidecar.at("name")}, {"image", sidecar.at("image")}}};
@@ -320,6 +347,7 @@ void World::do_work(const Work& work) {
       pod.status.cpu_features = cpu->second.bits();
       if (!pod.target) pod.status.program_features = cpu->second.bits();
     }
+    if (!request.beside.empty()) pod.object["metadata"]["annotations"] = object["metadata"]["annotations"];
     if (needs_group) join_pod_group(pod.object, job, request);
     if (!pod.node.empty()) pod.object["spec"]["nodeName"] = pod.node;
   }
@@ -329,9 +357,12 @@ void World::do_work(const Work& work) {
     if (!pod || pod->gone_at >= 0 || pod->vanished_until != 0) continue;
     note("deletes " + name);
     const bool replaced = wave_phase() == migrate::Phase::kRollingBack && pod->target;
-    if (runs && pod->computes() && !replaced && job.metadata.deletion_timestamp == Time{})
-      violate("a computing rank's pod is deleted: " + name);
-    pod->gone_at = pod->lost ? 1 << 30 : tick_ + 1 + (options_.seed ? random(0, 5) : 1);
+    const int gone_at = pod->lost ? 1 << 30 : tick_ + 1 + (options_.seed ? random(0, 5) : 1);
+    pod->for_each_seat([&](simulated::Pod& seat) {
+      if (runs && seat.computes() && !replaced && job.metadata.deletion_timestamp == Time{})
+        violate("a computing rank's pod is deleted: " + name);
+      seat.gone_at = gone_at;
+    });
   }
   for (const migrate::Action& action : work.actions) {
     Message m{tick_, life_, action};
@@ -340,7 +371,7 @@ void World::do_work(const Work& work) {
       continue;
     }
     const bool under_way = std::ranges::any_of(messages_, [&](const Message& other) {
-      return other.life == life_ && other.action.pod == action.pod && other.action.kind == action.kind &&
+      return other.life == life_ && other.action.seat == action.seat && other.action.kind == action.kind &&
              other.action.number == action.number;
     });
     if (under_way || random(0, 9) == 0) continue;
@@ -362,7 +393,8 @@ std::string World::unrest() {
   } else {
     for (const auto& p : step.work().create_pods) text += std::format("creates a pod of rank {}; ", p.rank);
     for (const auto& p : step.work().delete_pods) text += std::format("deletes {}; ", p);
-    for (const auto& a : step.work().actions) text += std::format("asks {} for {}; ", a.pod, to_string(a.kind));
+    for (const auto& a : step.work().actions)
+      text += std::format("asks {} for {}; ", name_of(a.seat), to_string(a.kind));
   }
   for (const auto& m : notices_of(step).migrations) text += std::format("writes {}; ", m.metadata.name);
   for (const auto& e : notices_of(step).events) text += std::format("reports {}; ", e.reason);

@@ -1,5 +1,6 @@
 #include "operator/reconcile/capacity/stores/usage.h"
 
+#include "crds/seat.h"
 #include "operator/kube/fields.h"
 #include "operator/reconcile/capacity/stores/owner.h"
 
@@ -18,6 +19,10 @@ void NodeUsage::change(const Object* before, const Object* now) {
     Resources& of_job = here.of_job[job];
     for (Resources* sum : {&here.all, &of_job}) more ? * sum += asked : * sum -= asked;
     if (of_job == Resources{}) here.of_job.erase(job);
+    std::int64_t further = 0;
+    for (const nlohmann::json& container : part_at(part_at(pod, "spec"), "containers"))
+      further += local_of(text_at(container, "name")).value_or(0) != 0;
+    if (further != 0 && (here.further_seats[job] += more ? further : -further) == 0) here.further_seats.erase(job);
     if (here.of_job.empty()) nodes_.erase(node);
     if (job.empty()) return;
     const std::string key = job_key(kube::metadata_text(pod, "namespace"), kube::metadata_text(pod, "name"));
@@ -37,6 +42,16 @@ Resources NodeUsage::of_others(const std::string& node, const std::string& job) 
   Resources others = here->second.all;
   if (const auto own = here->second.of_job.find(job); own != here->second.of_job.end()) others -= own->second;
   return others;
+}
+
+std::int64_t NodeUsage::further_seats_of_others(const std::string& node, const std::string& job) const {
+  const std::lock_guard lock(mutex_);
+  const auto here = nodes_.find(node);
+  std::int64_t seats = 0;
+  if (here != nodes_.end())
+    for (const auto& [other, further] : here->second.further_seats)
+      if (other != job) seats += further;
+  return seats;
 }
 
 Resources NodeUsage::of_all(const std::string& node) const {

@@ -18,6 +18,8 @@ class NodeUsage {
   void change(const kube::Object* before, const kube::Object* now);
   // Of all pods but this job's.
   [[nodiscard]] Resources of_others(const std::string& node, const std::string& job) const;
+  // Where a node has slots for ranks: those that they hold beyond one for each pod.
+  [[nodiscard]] std::int64_t further_seats_of_others(const std::string& node, const std::string& job) const;
   [[nodiscard]] Resources of_all(const std::string& node) const;
   // Of pods that are no BSPJob's.
   [[nodiscard]] Resources of_no_job(const std::string& node) const;
@@ -29,7 +31,8 @@ class NodeUsage {
  private:
   struct OnNode {
     Resources all;
-    std::map<std::string, Resources> of_job;  // by job_key
+    std::map<std::string, Resources> of_job;            // by job_key
+    std::map<std::string, std::int64_t> further_seats;  // the same: app containers beyond the first of each pod
   };
   mutable std::mutex mutex_;
   std::map<std::string, OnNode> nodes_;

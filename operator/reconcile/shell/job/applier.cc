@@ -45,11 +45,11 @@ std::optional<Duration> Applier::apply(const Observed& o, const Advice& advice, 
   return std::nullopt;
 }
 
-bool Applier::append_logs(const std::string& pod, std::string& message) {
-  if (pod.empty()) return true;
-  const auto tail = tails_.of(pod);
+bool Applier::append_logs(const Seat& seat, std::string& message) {
+  if (seat.pod.empty()) return true;
+  const auto tail = tails_.of(seat);
   if (!tail) return false;
-  if (!tail->empty()) message += std::format("; the last lines of {}:\n{}", pod, as_text(*tail));
+  if (!tail->empty()) message += std::format("; the last lines of {}:\n{}", name_of(seat), as_text(*tail));
   return true;
 }
 

@@ -45,7 +45,7 @@ class Applier {
   void apply(const Observed& o, const Advice& advice, const Work& work, const Prepared& prepared);
 
  private:
-  bool append_logs(const std::string& pod, std::string& message);  // false: they are still being read
+  bool append_logs(const Seat& seat, std::string& message);  // false: they are still being read
   void show_progress(const Observed& o, const Advice& advice, const crds::BspJobStatus& progress);
 
   StatusWriter& status_;

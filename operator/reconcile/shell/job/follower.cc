@@ -41,7 +41,7 @@ void Follower::ask(const Observed& o, Sidecars& sidecars) {
   reports_.ask(o, sidecars);
   const Inquiry inquiry = inquiry_about_silence(o);
   for (const wire::Member* member : inquiry.asked)
-    sidecars.ask_who_hears(member->pod, std::format("rank {}", member->rank), inquiry.about);
+    sidecars.ask_who_hears(seat_of(*member), std::format("rank {}", member->rank), inquiry.about);
 }
 
 }  // namespace bsp::reconcile

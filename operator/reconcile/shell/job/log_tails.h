@@ -20,16 +20,16 @@ class LogTails {
       : read_(parts.shell.options.log_tail), job_(parts.job), calls_(parts.calls) {}
 
   // nullopt: it is being read. "": there is none, or it did not come in time.
-  std::optional<std::string> of(const std::string& pod);
+  std::optional<std::string> of(const Seat& seat);
 
  private:
   struct Tail {
-    std::string pod;
+    Seat seat;
     std::chrono::steady_clock::time_point asked;
     std::mutex mutex;  // of the last
     std::optional<std::string> text;
   };
-  const std::function<std::string(const std::string& name_space, const std::string& pod)> read_;
+  const std::function<std::string(const std::string& name_space, const Seat& seat)> read_;
   const JobRef job_;
   const std::shared_ptr<JobCalls> calls_;
   std::shared_ptr<Tail> tail_;  // the last that was asked for

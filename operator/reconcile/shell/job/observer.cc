@@ -64,7 +64,9 @@ void JobObserver::read_pods(Cluster& cluster) const {
     PodFacts facts = pod_facts(pod);
     const std::string name = kube::metadata_text(pod, "name");
     const bool over = crds::is_finished(cluster.job.status.phase) && has_ended(pod);
-    if (!facts.address.empty() && !over) cluster.reachable[name] = facts.address;
+    if (!facts.address.empty() && !over)
+      for (std::uint32_t local = 0; local < facts.apps.size(); ++local)
+        cluster.reachable[{name, local}] = facts.address;
     cluster.pods.emplace(name, std::move(facts));
   }
 }
@@ -96,8 +98,8 @@ Observed JobObserver::observe(Cluster cluster, const Sidecars& sidecars) const {
   o.sidecars = sidecars.facts();
   // A pod that is being deleted may take long to end, so its link stays, but what it says no longer counts.
   std::erase_if(o.sidecars, [&](const auto& entry) {
-    const auto pod = o.pods.find(entry.first);
-    return pod == o.pods.end() || pod->second.deleting;
+    const PodFacts* pod = o.pod(entry.first);
+    return !pod || pod->deleting;
   });
   o.round_trip_seconds = sidecars.round_trip_seconds();
   o.reservations = std::move(cluster.reservations);
@@ -108,6 +110,7 @@ Observed JobObserver::observe(Cluster cluster, const Sidecars& sidecars) const {
 std::vector<observe::NodeFacts> JobObserver::nodes_of(const Cluster& cluster) const {
   const std::string mine = job_ref_.key();
   const Resources rank = rank_requests(cluster.job);
+  const std::uint32_t seats = crds::most_seats(cluster.job.spec);
   const std::int64_t cpu_used = cpu_used_by_rank(cluster.job.spec.pod_template);
   const auto reserved = reserved_by_others(
       cluster.reservations, mine,
@@ -133,13 +136,14 @@ std::vector<observe::NodeFacts> JobObserver::nodes_of(const Cluster& cluster) co
     if (options_.pods.scheduled) {
       Resources free = node.allocatable;
       free -= others;
-      const std::uint32_t slots = slots_of(free, rank);
+      const std::uint32_t slots = slots_of(free, rank, seats);
       facts.slots = std::max(slots, 1u);  // 0 would mean that there is no limit
       facts.at_full_speed = std::max(1.0, static_cast<double>(free.cpu) / static_cast<double>(cpu_used));
       facts.cordoned = slots == 0 || !node.takes_pods;
       if (node.allocatable.memory > 0) facts.memory = free.memory;
     } else {
-      facts.taken = static_cast<std::uint32_t>(others.pods);
+      facts.slots = static_cast<std::uint32_t>(std::clamp<std::int64_t>(node.allocatable.pods, 1, 1 << 20));
+      facts.taken = static_cast<std::uint32_t>(others.pods + usage_.further_seats_of_others(facts.name, mine));
     }
     nodes.push_back(std::move(facts));
   }
@@ -162,7 +166,7 @@ StartQueue JobObserver::queue_of(const Cluster& cluster) const {
     if (!node.takes_pods) continue;
     Resources free = node.allocatable;
     free -= usage_.of_no_job(node.facts.name);
-    const std::uint32_t slots = slots_of(free, rank);
+    const std::uint32_t slots = slots_of(free, rank, crds::most_seats(job.spec));
     queue.all[node.facts.set] += slots;
     queue.on_node[node.facts.name] = slots;
   }

@@ -22,7 +22,7 @@ struct Cluster {
   Reservations reservations;
   std::set<std::string> being_made;  // read before `pods`, so that a pod is in one of the two
   std::map<std::string, PodFacts> pods;
-  std::map<std::string, std::string> reachable;  // pods whose sidecar is to be linked: their addresses
+  std::map<Seat, std::string> reachable;  // whose sidecar is to be linked: its address
   std::vector<crds::RankMigration> migrations;
 };
 

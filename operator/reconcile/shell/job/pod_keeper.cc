@@ -116,7 +116,8 @@ Result<void> PodMaker::write_secret(const crds::BspJob& job, const PodRequest& r
   if (!request.target) {
     const std::size_t first = request.rank - request.rank % kPodsPerSecret;
     const std::size_t end = std::min<std::size_t>(first + kPodsPerSecret, job.status.ranks.size());
-    for (std::size_t rank = first; rank < end; ++rank) pods.insert(job.status.ranks[rank].pod);
+    for (std::size_t rank = first; rank < end; ++rank)  // the pod is named after the rank in its first seat
+      if (job.status.ranks[rank].local == 0) pods.insert(job.status.ranks[rank].pod);
     for (const kube::Object& pod : cache_.find(kPod, kByJob, job_.key()))
       if (secret_name({job_.at.name, job_.uid}, request_of(pod)) == name) pods.insert(kube::metadata_text(pod, "name"));
   }

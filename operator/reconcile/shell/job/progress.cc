@@ -13,15 +13,14 @@ void Progress::fill(Observed& o) {
     newest_ = 0;
     return;
   }
-  for (const auto& [pod, sidecar] : o.sidecars)
+  for (const auto& [seat, sidecar] : o.sidecars)
     if (sidecar.completed > newest_) {
       newest_ = sidecar.completed;
       newest_at_ = o.steady;
     }
   std::uint64_t completed = ~0ull;
   for (const crds::RankPlace& place : status.ranks)
-    if (const auto it = o.sidecars.find(place.pod); it != o.sidecars.end())
-      completed = std::min(completed, it->second.completed);
+    if (const SidecarFacts* sidecar = o.sidecar(place.seat())) completed = std::min(completed, sidecar->completed);
   if (superstep_ended_ == SteadyTime{} || completed != completed_ || status.phase != crds::JobPhase::kRunning) {
     completed_ = completed;
     superstep_ended_ = o.steady;

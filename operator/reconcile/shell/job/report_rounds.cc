@@ -31,7 +31,7 @@ void ReportRounds::take(const crds::BspJob& job, Sidecars& sidecars) {
   advisor_.begin(job);
   for (const wire::RankReport& report : sidecars.take_reports())
     if (advisor_.add(report) && report.rank < status.ranks.size())
-      sidecars.note_completed(status.ranks[report.rank].pod, report.completed);
+      sidecars.note_completed(status.ranks[report.rank].seat(), report.completed);
 }
 
 void ReportRounds::ask(const Observed& o, Sidecars& sidecars) {
@@ -46,11 +46,12 @@ void ReportRounds::ask(const Observed& o, Sidecars& sidecars) {
     const auto manager = managers.find(member.set);
     if (manager == managers.end()) continue;
     Sidecars::SetRequest& request = requests[member.set];
-    if (request.manager.empty()) request = {manager->second, json::array(), every};
+    if (request.manager.pod.empty()) request = {manager->second, json::array(), every};
     request.members.push_back({{"rank", member.rank},
                                {"address", member.address},
                                {"pod", member.pod},
                                {"since", advisor_.since(member.rank)}});
+    if (member.seat != 0) request.members.back()[wire::kSeat] = member.seat;
   }
   for (const auto& [set, request] : requests) sidecars.ask_reports(request);
 }

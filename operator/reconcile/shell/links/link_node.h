@@ -1,4 +1,4 @@
-// What Sidecars keeps of one sidecar; links.cc and pages.cc share it. On the loop's thread.
+// What Sidecars keeps of one seat's sidecar; links.cc and pages.cc share it. On the loop's thread.
 #pragma once
 
 #include <list>
@@ -19,15 +19,20 @@ inline constexpr std::chrono::seconds kAnswerLimit{5};
 // Three connections: a watch occupies its own while it waits, and a Set Manager answers a report only
 // when its members have. Most ranks are not Set Managers, and a pod that never answered gets no verbs: there may be thousands.
 struct Sidecars::Node {
-  Node(net::Loop& on, const net::TlsContext& with, const std::string& pod, const std::string& address)
-      : watch(on, with, {address, pod}, wire::answer_limits), loop(on), tls(with) {}
-  [[nodiscard]] const std::string& pod() const { return watch.peer().identity; }
+  Node(net::Loop& on, const net::TlsContext& with, Seat at, const std::string& address)
+      : watch(on, with, {address, at.pod}, wire::answer_limits), seat(std::move(at)), loop(on), tls(with) {}
+  // A request's fields, which say what seat of the pod it concerns.
+  [[nodiscard]] nlohmann::json of_seat(nlohmann::json fields) const {
+    if (seat.local != 0) fields[wire::kSeat] = seat.local;
+    return fields;
+  }
   [[nodiscard]] const std::string& address() const { return watch.peer().address; }
   net::LinkPeer& opened(std::unique_ptr<net::LinkPeer>& link) const {
     if (!link) link = std::make_unique<net::LinkPeer>(loop, tls, watch.peer(), wire::answer_limits);
     return *link;
   }
   net::LinkPeer watch;
+  const Seat seat;
   std::unique_ptr<net::LinkPeer> command, report, who_hears;
   net::Loop& loop;
   const net::TlsContext& tls;  // of its Sidecars

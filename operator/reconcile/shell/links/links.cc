@@ -86,7 +86,7 @@ Hearing SidecarThread::note_hearing(const std::string& job_uid, const Hearing& h
 }
 
 Sidecars::Sidecars(SidecarThread& thread, Options options)
-    : thread_(thread), loop_(thread.loop()), first_contacts_(thread.first_contacts()), options_(std::move(options)) {}
+    : thread_(thread), loop_(thread.loop()), options_(std::move(options)) {}
 
 Sidecars::~Sidecars() {
   // Runs after everything posted before it; nothing on the loop refers to this object afterwards.
@@ -98,23 +98,23 @@ Sidecars::~Sidecars() {
   gone.get_future().wait();
 }
 
-void Sidecars::track(const std::map<std::string, std::string>& pods) {
+void Sidecars::track(const std::map<Seat, std::string>& seats) {
   {
     std::lock_guard lock(mutex_);
-    if (tracked_ == pods) return;
-    tracked_ = pods;
-    std::erase_if(facts_, [&](const auto& entry) { return !pods.contains(entry.first); });
-    std::erase_if(never_answered_, [&](const auto& entry) { return !pods.contains(entry.first); });
+    if (tracked_ == seats) return;
+    tracked_ = seats;
+    std::erase_if(facts_, [&](const auto& entry) { return !seats.contains(entry.first); });
+    std::erase_if(never_answered_, [&](const auto& entry) { return !seats.contains(entry.first); });
   }
-  loop_.post([this, pods] {
+  loop_.post([this, seats] {
     std::erase_if(nodes_, [&](const auto& entry) {
-      const auto it = pods.find(entry.first);
-      return it == pods.end() || it->second != entry.second->address();
+      const auto it = seats.find(entry.first);
+      return it == seats.end() || it->second != entry.second->address();
     });
-    for (const auto& [pod, address] : pods) {
-      if (nodes_.contains(pod)) continue;
-      auto node = std::make_shared<Node>(loop_, options_.tls, pod, address);
-      nodes_[pod] = node;
+    for (const auto& [seat, address] : seats) {
+      if (nodes_.contains(seat)) continue;
+      auto node = std::make_shared<Node>(loop_, options_.tls, seat, address);
+      nodes_[seat] = node;
       contact(node);
     }
   });
@@ -123,7 +123,7 @@ void Sidecars::track(const std::map<std::string, std::string>& pods) {
 // Contact one that has answered before at once: its rank may be computing, and silence counts against it.
 void Sidecars::contact(const std::shared_ptr<Node>& node) {
   if (node->answered) return watch(node);
-  first_contacts_.begin([this, weak = std::weak_ptr(node)] {
+  thread_.first_contacts().begin([this, weak = std::weak_ptr(node)] {
     const auto self = weak.lock();  // it keeps this object alive
     if (self) watch(self);
     return self != nullptr;
@@ -132,9 +132,9 @@ void Sidecars::contact(const std::shared_ptr<Node>& node) {
 
 void Sidecars::watch(const std::shared_ptr<Node>& node) {
   std::weak_ptr<Node> weak = node;
-  CallLimit* first_contact = node->answered ? nullptr : &first_contacts_;
-  node->watch.call(wire::kWatch, reflect::write(wire::WatchRequest{node->version, kWatchWait.count()}), {},
-                   kWatchWait + kAnswerLimit,
+  CallLimit* first_contact = node->answered ? nullptr : &thread_.first_contacts();
+  node->watch.call(wire::kWatch, node->of_seat(reflect::write(wire::WatchRequest{node->version, kWatchWait.count()})),
+                   {}, kWatchWait + kAnswerLimit,
                    [this, weak, first_contact, known = node->version](Result<net::Answer> answer) {
                      const auto self = weak.lock();
                      // An unreadable answer counts as none, so the request must be repeated.
@@ -154,7 +154,7 @@ void Sidecars::heard(const std::shared_ptr<Node>& node, std::uint64_t known, con
     node->silent_since.reset();
     const std::uint64_t before = node->version;
     node->opened(node->command).connect();  // it answers; connect before a verb is urgent
-    if (!note_status(*node, known, answer->header)) note_unreachable(node->pod());
+    if (!note_status(*node, known, answer->header)) note_unreachable(node->seat);
     const auto now = std::chrono::steady_clock::now();
     if (node->version != before) notify();  // else the watch has timed out
     if (node->may_push(now))
@@ -173,15 +173,15 @@ void Sidecars::heard(const std::shared_ptr<Node>& node, std::uint64_t known, con
     log_debug("a sidecar's credentials or ours are not accepted", {{"error", answer.error().message}});
     if (!untrusted_.exchange(true)) notify();
   } else {
-    note_unreachable(node->pod());
+    note_unreachable(node->seat);
   }
-  if (answer.error().code == ErrorCode::kInvalid) note_rejected(node->pod(), answer.error().message);
+  if (answer.error().code == ErrorCode::kInvalid) note_rejected(node->seat, answer.error().message);
   loop_.after(std::clamp<net::SteadyTime::duration>(silent / 10, kAskAgainLeast, kAskAgainMost), again);
 }
 
 void Sidecars::call(const migrate::Action& action) {
   loop_.post([this, action] {
-    if (const auto it = nodes_.find(action.pod); it != nodes_.end()) send(it->second, action);
+    if (const auto it = nodes_.find(action.seat); it != nodes_.end()) send(it->second, action);
   });
 }
 
@@ -207,16 +207,17 @@ void Sidecars::send(const std::shared_ptr<Node>& node, const migrate::Action& ac
 // the status is never older than the answer.
 void Sidecars::send_now(const std::shared_ptr<Node>& node, const migrate::Action& action) {
   const LogsFor here(options_.job);
-  log_debug("verb", {{"pod", action.pod}, {"verb", to_string(action.kind)}, {"number", action.number}});
+  log_debug("verb", {{"pod", name_of(action.seat)}, {"verb", to_string(action.kind)}, {"number", action.number}});
   auto outcome = std::make_shared<Result<net::Answer>>(fail(ErrorCode::kUnavailable, "no answer"));
   auto answered = [outcome](Result<net::Answer> answer) { *outcome = std::move(answer); };
   net::LinkPeer& command = node->opened(node->command);
   if (action.plan)
     command.call(plan_request_.of(action), kAnswerLimit, std::move(answered));
   else
-    command.call(std::string(to_string(action.kind)), *action.encoded(), {}, kAnswerLimit, std::move(answered));
+    command.call(std::string(to_string(action.kind)), node->of_seat(*action.encoded()), {}, kAnswerLimit,
+                 std::move(answered));
   const auto began = std::chrono::steady_clock::now();
-  command.call(wire::kStatus, nlohmann::json::object(), {}, kAnswerLimit,
+  command.call(wire::kStatus, node->of_seat(nlohmann::json::object()), {}, kAnswerLimit,
                [this, weak = std::weak_ptr(node), plans = plans_, action, outcome, began,
                 known = node->version](Result<net::Answer> status) {
                  if (const auto self = weak.lock()) note_sent(*self, action, began, known, *outcome, status);
@@ -237,7 +238,7 @@ void Sidecars::note_sent(Node& node, const migrate::Action& action, net::SteadyT
     }
     note_status(node, known, status->header);
   }
-  note_answer(node.pod(), action, outcome);
+  note_answer(node.seat, action, outcome);
   notify();
 }
 
@@ -245,21 +246,21 @@ void Sidecars::note_sent(Node& node, const migrate::Action& action, net::SteadyT
 // has arrived since the request was sent, an older one is dropped. Without one it counts, however low its version is: the sidecar
 // was restarted, and its node's clock has gone back.
 bool Sidecars::note_status(Node& node, std::uint64_t known, const nlohmann::json& header) {
-  const std::string& pod = node.pod();
+  const Seat& seat = node.seat;
   const auto version = count_at<std::uint64_t>(header, "version");
   if (node.version != known && version < node.version) return true;
   node.version = version;
   auto status = wire::rank_status_from_json(header);
   if (!status) {
-    note_rejected(pod, status.error().message);
+    note_rejected(seat, status.error().message);
     return false;
   }
   const SteadyTime now = std::chrono::steady_clock::now();
   {
     std::lock_guard lock(mutex_);
-    if (!tracked_.contains(pod)) return true;
-    never_answered_.erase(pod);
-    SidecarFacts& facts = facts_[pod];
+    if (!tracked_.contains(seat)) return true;
+    never_answered_.erase(seat);
+    SidecarFacts& facts = facts_[seat];
     facts.vouchers = {};
     facts.throttled = status->throttled;
     migrate::note_status(facts, std::move(*status), now);
@@ -267,14 +268,14 @@ bool Sidecars::note_status(Node& node, std::uint64_t known, const nlohmann::json
   return true;
 }
 
-void Sidecars::note_unreachable(const std::string& pod) {
+void Sidecars::note_unreachable(const Seat& seat) {
   bool first = false;
   {
     std::lock_guard lock(mutex_);
     // Also for one that never answered, since a new operator has heard none and must not wait forever.
-    if (!tracked_.contains(pod)) return;
-    const auto known = facts_.find(pod);
-    SteadyTime& since = known == facts_.end() ? never_answered_[pod] : known->second.unreachable_since;
+    if (!tracked_.contains(seat)) return;
+    const auto known = facts_.find(seat);
+    SteadyTime& since = known == facts_.end() ? never_answered_[seat] : known->second.unreachable_since;
     if (since == SteadyTime{}) {
       since = std::chrono::steady_clock::now();
       first = true;
@@ -284,30 +285,30 @@ void Sidecars::note_unreachable(const std::string& pod) {
 }
 
 // nullptr: it has neither answered nor failed to answer. With the lock held.
-SidecarFacts* Sidecars::facts_of(const std::string& pod) {
-  if (const auto it = facts_.find(pod); it != facts_.end()) return &it->second;
-  const auto silent = never_answered_.find(pod);
+SidecarFacts* Sidecars::facts_of(const Seat& seat) {
+  if (const auto it = facts_.find(seat); it != facts_.end()) return &it->second;
+  const auto silent = never_answered_.find(seat);
   if (silent == never_answered_.end()) return nullptr;
-  SidecarFacts& facts = facts_[pod];
+  SidecarFacts& facts = facts_[seat];
   facts.unreachable_since = silent->second;
   never_answered_.erase(silent);
   return &facts;
 }
 
-void Sidecars::note_answer(const std::string& pod, const migrate::Action& action, const Result<net::Answer>& answer) {
+void Sidecars::note_answer(const Seat& seat, const migrate::Action& action, const Result<net::Answer>& answer) {
   std::lock_guard lock(mutex_);
-  SidecarFacts* const facts = facts_of(pod);
+  SidecarFacts* const facts = facts_of(seat);
   if (!facts) return;
   const auto fields = answer.transform([](const net::Answer& a) { return a.header; });
   const LogsFor here(options_.job);
   if (!migrate::note_answer(*facts, action, fields))
     log_warning("a sidecar refused",
-                {{"pod", pod}, {"verb", to_string(action.kind)}, {"error", answer.error().message}});
+                {{"pod", name_of(seat)}, {"verb", to_string(action.kind)}, {"error", answer.error().message}});
 }
 
-void Sidecars::ask_who_hears(const std::string& pod, const std::string& who, const std::vector<std::string>& silent) {
-  loop_.post([this, pod, who, silent] {
-    const auto it = nodes_.find(pod);
+void Sidecars::ask_who_hears(const Seat& seat, const std::string& who, const std::vector<std::string>& silent) {
+  loop_.post([this, seat, who, silent] {
+    const auto it = nodes_.find(seat);
     const auto now = std::chrono::steady_clock::now();
     if (it == nodes_.end() || it->second->asked_who_hears || now < it->second->asked_at + kWhoHearsAgain) return;
     it->second->asked_who_hears = true;
@@ -328,25 +329,29 @@ void Sidecars::note_who_hears(const std::string& who, const nlohmann::json& answ
     std::lock_guard lock(mutex_);
     for (const auto& [list, hears] : {std::pair{fencing::kHeard, true}, {fencing::kUnheard, false}})
       for (const nlohmann::json& pod : part_at(answer, list))
-        if (pod.is_string())
-          if (SidecarFacts* const facts = facts_of(pod.get<std::string>());
-              facts && facts->unreachable_since != SteadyTime{})
-            facts->vouchers.note(hears, who, now);
+        if (pod.is_string()) note_heard(pod.get<std::string>(), hears, who, now);
   }
   notify();
 }
 
+// Of all seats of the pod, which have one sidecar. With the lock held.
+void Sidecars::note_heard(const std::string& pod, bool hears, const std::string& who, SteadyTime now) {
+  for (auto it = tracked_.lower_bound({pod, 0}); it != tracked_.end() && it->first.pod == pod; ++it)
+    if (SidecarFacts* const facts = facts_of(it->first); facts && facts->unreachable_since != SteadyTime{})
+      facts->vouchers.note(hears, who, now);
+}
+
 // Logs one line per sidecar and minute, however many messages are rejected.
-void Sidecars::note_rejected(const std::string& pod, std::string why) {
+void Sidecars::note_rejected(const Seat& seat, std::string why) {
   thread_.count_rejected();
   cut_text(why, 300);
   const SteadyTime now = std::chrono::steady_clock::now();
   bool news = false;
   {
     std::lock_guard lock(mutex_);
-    if (!tracked_.contains(pod)) return;
-    SidecarFacts* facts = facts_of(pod);
-    if (!facts) facts = &facts_[pod];
+    if (!tracked_.contains(seat)) return;
+    SidecarFacts* facts = facts_of(seat);
+    if (!facts) facts = &facts_[seat];
     facts->rejected = why;
     facts->rejected_at = now;
     news = now >= facts->rejected_logged + kReportAgain;
@@ -354,13 +359,13 @@ void Sidecars::note_rejected(const std::string& pod, std::string why) {
   }
   if (!news) return;
   const LogsFor here(options_.job);
-  log_warning("a sidecar's message is rejected", {{"pod", pod}, {"error", why}});
+  log_warning("a sidecar's message is rejected", {{"pod", name_of(seat)}, {"error", why}});
   notify();
 }
 
-void Sidecars::note_completed(const std::string& pod, std::uint64_t superstep) {
+void Sidecars::note_completed(const Seat& seat, std::uint64_t superstep) {
   std::lock_guard lock(mutex_);
-  SidecarFacts* const facts = facts_of(pod);
+  SidecarFacts* const facts = facts_of(seat);
   if (!facts) return;
   facts->completed = std::max(facts->completed, superstep);
   facts->completed_at = std::chrono::steady_clock::now();
@@ -370,37 +375,42 @@ void Sidecars::begin_wave(std::uint32_t number) {
   std::lock_guard lock(mutex_);
   if (wave_ == number) return;
   wave_ = number;
-  for (auto& [pod, facts] : facts_) {
+  for (auto& [seat, facts] : facts_) {
     facts.refused.clear();
     facts.armed.reset();  // the next gate may be at the same superstep
     facts.done.clear();
   }
   // A wave has epochs and supersteps of its own, so a long job would keep thousands for each rank.
   loop_.post([this] {
-    for (auto& [pod, node] : nodes_)
+    for (auto& [seat, node] : nodes_)
       std::erase_if(node->sent, [](const auto& entry) { return !entry.second.under_way; });
   });
 }
 
-std::map<std::string, SidecarFacts> Sidecars::facts() const {
+std::map<Seat, SidecarFacts> Sidecars::facts() const {
   std::lock_guard lock(mutex_);
-  std::map<std::string, SidecarFacts> all = facts_;
-  for (const auto& [pod, since] : never_answered_) all[pod].unreachable_since = since;
+  std::map<Seat, SidecarFacts> all = facts_;
+  for (const auto& [seat, since] : never_answered_) all[seat].unreachable_since = since;
   doubt_claims(all, std::chrono::steady_clock::now());
   return all;
 }
 
 bool Sidecars::has_exited(const std::string& pod) const {
   std::lock_guard lock(mutex_);
-  const auto facts = facts_.find(pod);
-  return facts != facts_.end() && facts->second.status && facts->second.status->phase == wire::RankPhase::kExited;
+  bool any = false;
+  for (auto it = tracked_.lower_bound({pod, 0}); it != tracked_.end() && it->first.pod == pod; ++it) {
+    const auto facts = facts_.find(it->first);
+    any = facts != facts_.end() && facts->second.status && facts->second.status->phase == wire::RankPhase::kExited;
+    if (!any) return false;
+  }
+  return any;
 }
 
 std::size_t Sidecars::remembered_verbs() {
   std::promise<std::size_t> count;
   loop_.post([&] {
     std::size_t verbs = 0;
-    for (const auto& [pod, node] : nodes_) verbs += node->sent.size();
+    for (const auto& [seat, node] : nodes_) verbs += node->sent.size();
     count.set_value(verbs);
   });
   return count.get_future().get();

@@ -93,26 +93,26 @@ class Sidecars {
   Sidecars(const Sidecars&) = delete;
   Sidecars& operator=(const Sidecars&) = delete;
 
-  // Exactly these pods (name -> ip:port) are watched from now on.
-  void track(const std::map<std::string, std::string>& pods);
+  // Exactly these seats (each with its pod's ip:port) are watched from now on.
+  void track(const std::map<Seat, std::string>& seats);
   // Sends the action's verb unless the same one is under way or was answered just now.
   void call(const migrate::Action& action);
   // Asks the manager for the reports of its Set, page by page; the answers are given by take_reports().
   struct SetRequest {
-    std::string manager;  // pod
+    Seat manager;
     nlohmann::json members;
     std::uint64_t every = 1;  // wire::sampled()
   };
   void ask_reports(const SetRequest& request);
   std::vector<wire::RankReport> take_reports();
-  // Asks that pod whether it hears those, and notes the answer in their facts as that of `who`.
-  void ask_who_hears(const std::string& pod, const std::string& who, const std::vector<std::string>& silent);
-  void note_completed(const std::string& pod, std::uint64_t superstep);
+  // Asks the pod of that seat whether it hears those, and notes the answer in their facts as that of `who`.
+  void ask_who_hears(const Seat& seat, const std::string& who, const std::vector<std::string>& silent);
+  void note_completed(const Seat& seat, std::uint64_t superstep);
   // What was refused or answered in an earlier wave does not count in this one.
   void begin_wave(std::uint32_t number);
 
-  [[nodiscard]] std::map<std::string, SidecarFacts> facts() const;
-  // The last that this pod's sidecar said is that its program has ended.
+  [[nodiscard]] std::map<Seat, SidecarFacts> facts() const;
+  // The last that this pod's sidecar said is that the program in each of its seats has ended.
   [[nodiscard]] bool has_exited(const std::string& pod) const;
   [[nodiscard]] double round_trip_seconds() const;
   // How many verbs it knows to be under way or answered just now; they take memory. Waits for the loop's thread.
@@ -136,28 +136,27 @@ class Sidecars {
   void heard_page(const std::shared_ptr<Node>& of, const Page& page, const Result<net::Answer>& answer);
   // False: there is nothing more to ask for now.
   bool take_page(Node& node, const Page& page, const nlohmann::json& header);
-  void note_rejected(const std::string& pod, std::string why);
-  void note_unreachable(const std::string& pod);
-  void note_answer(const std::string& pod, const migrate::Action& action, const Result<net::Answer>& answer);
+  void note_rejected(const Seat& seat, std::string why);
+  void note_unreachable(const Seat& seat);
+  void note_answer(const Seat& seat, const migrate::Action& action, const Result<net::Answer>& answer);
+  void note_heard(const std::string& pod, bool hears, const std::string& who, SteadyTime now);
   void note_who_hears(const std::string& who, const nlohmann::json& answer);
-  SidecarFacts* facts_of(const std::string& pod);
+  SidecarFacts* facts_of(const Seat& seat);
   void notify() const {
     if (options_.changed) options_.changed();
   }
 
   SidecarThread& thread_;
   net::Loop& loop_;
-  CallLimit& first_contacts_;
   const Options options_;
-  std::map<std::string, std::shared_ptr<Node>> nodes_;  // loop's thread only, as the next two
+  std::map<Seat, std::shared_ptr<Node>> nodes_;  // loop's thread only, as the next two
   PlanRequest plan_request_;
   // Shared, because the end of a call may come after this object's.
   const std::shared_ptr<CallLimit> plans_ = std::make_shared<CallLimit>(kPlansAtOnce);
   mutable std::mutex mutex_;  // of all below
-  std::map<std::string, std::string> tracked_;
-  std::map<std::string, SidecarFacts> facts_;  // of sidecars that have said something; and …
-  std::map<std::string, SteadyTime>
-      never_answered_;  // … since when the others don't answer; facts take ten times the memory
+  std::map<Seat, std::string> tracked_;
+  std::map<Seat, SidecarFacts> facts_;         // of sidecars that have said something; and …
+  std::map<Seat, SteadyTime> never_answered_;  // … since when the others don't answer; facts take ten times the memory
   std::vector<wire::RankReport> reports_;
   std::size_t held_ = 0;  // supersteps in them
   double round_trip_ = 0.002;

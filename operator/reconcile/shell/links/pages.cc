@@ -17,6 +17,10 @@ constexpr unsigned kPages = 1024;       // of one round
 // How many are held until the shell takes them; the rest is requested then.
 constexpr std::size_t kHeldSupersteps = 100'000;
 
+Seat asked_of(const nlohmann::json& member) {
+  return {text_at(member, "pod"), count_at<std::uint32_t>(member, wire::kSeat)};
+}
+
 }  // namespace
 
 void Sidecars::ask_reports(const SetRequest& request) {
@@ -71,11 +75,11 @@ void Sidecars::heard_page(const std::shared_ptr<Node>& of, const Page& page, con
     node.at_once = (members.size() + 1) / 2;
     node.members.insert(node.members.begin(), members.begin(), members.end());
   } else if (answer.error().code == ErrorCode::kInvalid) {
-    note_rejected(text_at(members.front().request, "pod"), "its report: " + answer.error().message);
+    note_rejected(asked_of(members.front().request), "its report: " + answer.error().message);
   } else {
     node.report_again = std::chrono::steady_clock::now() + node.reports.next();
     if (node.reports.failures() >= kFailedReports)
-      note_rejected(node.pod(), "asked for the reports of its Set: " + answer.error().message);
+      note_rejected(node.seat, "asked for the reports of its Set: " + answer.error().message);
     more = false;
   }
   if (more && !node.members.empty() && node.pages < kPages) return ask_page(of);
@@ -89,12 +93,12 @@ bool Sidecars::take_page(Node& node, const Page& page, const nlohmann::json& hea
   std::vector<wire::RankReport> reports;
   std::size_t supersteps = 0;
   const nlohmann::json& list = part_at(header, "reports");
-  if (!list.is_array()) note_rejected(node.pod(), "its answer for its Set has no list of reports");
+  if (!list.is_array()) note_rejected(node.seat, "its answer for its Set has no list of reports");
   for (const auto& j : list.is_array() ? list : nlohmann::json::array()) {
     const auto rank = whole_number<std::uint32_t>(part_at(j, "rank"));
     const auto of = rank ? asked.find(*rank) : asked.end();
     if (of == asked.end()) {
-      note_rejected(node.pod(), "its answer for its Set has a report that was not asked for, or twice");
+      note_rejected(node.seat, "its answer for its Set has a report that was not asked for, or twice");
       continue;
     }
     const Node::Member& member = *of->second;
@@ -105,7 +109,7 @@ bool Sidecars::take_page(Node& node, const Page& page, const nlohmann::json& hea
       report = fail(ErrorCode::kInvalid,
                     std::format("the report of rank {} goes back to before superstep {}", *rank, since));
     if (!report) {
-      note_rejected(text_at(member.request, "pod"), report.error().message);
+      note_rejected(asked_of(member.request), report.error().message);
       continue;
     }
     const std::uint64_t until = member.until > 0 ? member.until : report->completed;
