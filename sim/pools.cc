@@ -13,9 +13,9 @@ Result<Platform> platform_of_pools(const std::string& pools, const PoolsNetwork&
     Set& set = platform.sets.emplace_back();
     set.name = pool.name;
     set.link = network.link;
-    for (unsigned i = 0; i < pool.slots; ++i)
+    for (unsigned i = 0; i < pool.nodes; ++i)
       set.nodes.push_back(
-          {.name = std::format("{}-{}", pool.name, i), .speed = pool.cpu * network.core_speed, .slots = 1});
+          {.name = std::format("{}-{}", pool.name, i), .speed = pool.cpu * network.core_speed, .slots = pool.slots});
   }
   BSP_CHECK_OK(validate(platform));
   return platform;

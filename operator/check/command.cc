@@ -108,7 +108,8 @@ class Check {
     report_.image = text_at(app, "image");
     report_.command = words_of(app);
     report_.cpu = CpuFeatures::of_this_machine();
-    BSP_CHECK_OK(one_.prepare(std::move(job), {{kFrom, kRanks, options_.cpu}, {kTo, kRanks, options_.cpu}}));
+    BSP_CHECK_OK(one_.prepare(std::move(job), {{.name = kFrom, .nodes = kRanks, .cpu = options_.cpu},
+                                               {.name = kTo, .nodes = kRanks, .cpu = options_.cpu}}));
     note(std::format("Running two ranks of {}", report_.image));
     auto seen = find_out();
     const auto removed = one_.remove();

@@ -198,6 +198,18 @@ Result<void> add_mounts(const json& container, const std::vector<VolumePlan>& vo
   return {};
 }
 
+// As the kubelet, the node makes what a subPath names in a volume of the pod.
+void note_directories(const json& pod_spec, std::vector<VolumePlan>& volumes) {
+  for (const char* list : {"initContainers", "containers"})
+    for (const json& container : part_at(pod_spec, list))
+      for (const json& mount : part_at(container, "volumeMounts"))
+        if (const std::string sub = text_at(mount, "subPath"); !sub.empty())
+          for (VolumePlan& volume : volumes)
+            if (volume.name == text_at(mount, "name") &&
+                (volume.type == VolumeType::kTmpfs || volume.type == VolumeType::kDirectory))
+              volume.directories.insert(sub);
+}
+
 // Podman's default limits are higher than a machine without CAP_SYS_RESOURCE may set. Podman lowers its own nproc
 // before it starts the runtime (here 96365 was refused as a hard limit, 30000 wasn't), hence the maximum.
 void add_limits(std::vector<std::string>& args) {
@@ -296,6 +308,7 @@ Result<PodPlan> plan_pod(const json& pod, const PlanInput& input) {
                             "runtimeClassName", "dnsConfig", "serviceAccountName", "nodeSelector", "imagePullSecrets"})
     if (spec.contains(field)) plan.notes.push_back(std::format("spec.{}", field));
   BSP_TRY(plan.volumes, plan_volumes(spec, input, pod_dir(input.store_dir, plan.pod, plan.uid)));
+  note_directories(spec, plan.volumes);
   auto add = [&](const char* list, ContainerRole role) -> Result<void> {
     int index = 0;
     for (const json& container : part_at(spec, list)) {

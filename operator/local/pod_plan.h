@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,7 @@ struct VolumePlan {
   std::uint64_t size_bytes = 0;  // kTmpfs; 0: the kernel's default
   std::uint32_t file_mode = 0644;
   std::map<std::string, std::string> files;  // kFiles: name -> content
+  std::set<std::string> directories = {};    // in an emptyDir, that containers mount instead of the whole
 };
 
 enum class RestartPolicy { kNever, kOnFailure, kAlways };

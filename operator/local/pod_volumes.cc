@@ -48,6 +48,18 @@ Result<void> mount_image(const VolumePlan& v) {
   return {};
 }
 
+// What is there already may be the program's own.
+Result<void> create_directories(const VolumePlan& v) {
+  for (const std::string& name : v.directories) {
+    const std::string path = v.path + "/" + name;
+    std::error_code none;
+    if (fs::exists(fs::symlink_status(path, none))) continue;
+    BSP_CHECK_OK(make_directories(path));
+    if (::chmod(path.c_str(), 0777) != 0) return fail_errno(path);
+  }
+  return {};
+}
+
 std::map<std::string, std::string> files_in(const std::string& directory) {
   std::map<std::string, std::string> files;
   std::error_code none;
@@ -178,6 +190,7 @@ Result<void> create_volumes(const std::vector<VolumePlan>& volumes) {
     // Any user in the container may write to an emptyDir and read a mounted secret.
     if (::chmod(v.path.c_str(), v.type == VolumeType::kFiles ? 0755 : 0777) != 0) return fail_errno(v.path);
     if (v.type == VolumeType::kFiles) BSP_CHECK_OK(write_files(v));
+    BSP_CHECK_OK(create_directories(v));
   }
   return {};
 }

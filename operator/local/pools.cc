@@ -11,11 +11,12 @@
 namespace bsp::local {
 namespace {
 
-constexpr unsigned kMaxSlots = 1024;
+constexpr unsigned kMaxNodes = 1024, kMaxSlots = 256;
 
 std::unexpected<Error> bad(const std::string& part, const std::string& why) {
-  return fail(ErrorCode::kInvalid,
-              std::format("--pools: \"{}\": {}; write NAME=SLOTSxCPU, for example slow=3x0.25,fast=2x0.6", part, why));
+  return fail(
+      ErrorCode::kInvalid,
+      std::format("--pools: \"{}\": {}; write NAME=NODESx[SLOTSx]CPU, for example slow=3x0.25,fast=2x0.6", part, why));
 }
 
 Result<Pool> parse_pool(const std::string& part) {
@@ -27,17 +28,24 @@ Result<Pool> parse_pool(const std::string& part) {
   if (name.size() > 50) return bad(part, "the name must have at most 50 characters");
   if (name.empty() || !std::ranges::all_of(name, good) || name.front() == '-' || name.back() == '-')
     return bad(part, "the name must consist of a-z, 0-9 and '-', and start and end with a letter or digit");
-  const std::size_t times = size.find('x');
-  if (times == std::string::npos) return bad(part, "has no 'x' between the slots and the CPU share");
-  const char* end = size.data() + size.size();
-  Pool pool{.name = name, .slots = 0, .cpu = 0};
-  const auto slots = std::from_chars(size.data(), size.data() + times, pool.slots);
-  if (slots.ec != std::errc{} || slots.ptr != size.data() + times)
-    return bad(part, std::format("\"{}\" is not a number of slots", size.substr(0, times)));
-  const auto cpu = std::from_chars(size.data() + times + 1, end, pool.cpu);
-  if (cpu.ec != std::errc{} || cpu.ptr != end || !std::isfinite(pool.cpu))
-    return bad(part, std::format("\"{}\" is not a CPU share", size.substr(times + 1)));
-  if (pool.slots < 1 || pool.slots > kMaxSlots) return bad(part, std::format("a pool has 1 to {} slots", kMaxSlots));
+  const std::size_t times = size.find('x'), last = size.rfind('x');
+  if (times == std::string::npos) return bad(part, "has no 'x' between the nodes and the CPU share");
+  Pool pool{.name = name};
+  const auto number = [&](const std::string& digits, unsigned& value) {
+    const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    return read.ec == std::errc{} && read.ptr == digits.data() + digits.size();
+  };
+  const std::string nodes = size.substr(0, times), cpus = size.substr(last + 1);
+  if (!number(nodes, pool.nodes)) return bad(part, std::format("\"{}\" is not a number of nodes", nodes));
+  if (times != last) {
+    const std::string slots = size.substr(times + 1, last - times - 1);
+    if (!number(slots, pool.slots)) return bad(part, std::format("\"{}\" is not a number of slots", slots));
+  }
+  const auto cpu = std::from_chars(cpus.data(), cpus.data() + cpus.size(), pool.cpu);
+  if (cpu.ec != std::errc{} || cpu.ptr != cpus.data() + cpus.size() || !std::isfinite(pool.cpu))
+    return bad(part, std::format("\"{}\" is not a CPU share", cpus));
+  if (pool.nodes < 1 || pool.nodes > kMaxNodes) return bad(part, std::format("a pool has 1 to {} nodes", kMaxNodes));
+  if (pool.slots < 1 || pool.slots > kMaxSlots) return bad(part, std::format("a node has 1 to {} slots", kMaxSlots));
   if (pool.cpu < 0.01 || pool.cpu > 64) return bad(part, "the CPU share of a slot must be between 0.01 and 64 cores");
   return pool;
 }
@@ -61,8 +69,9 @@ Result<std::vector<Pool>> parse_pools(const std::string& text) {
 std::vector<nlohmann::json> nodes_of(const std::vector<Pool>& pools) {
   std::vector<nlohmann::json> nodes;
   for (const Pool& pool : pools) {
-    for (unsigned i = 0; i < pool.slots; ++i) {
-      const nlohmann::json capacity = {{"cpu", std::format("{}m", std::lround(pool.cpu * 1000))}, {"pods", "1"}};
+    for (unsigned i = 0; i < pool.nodes; ++i) {
+      const nlohmann::json capacity = {{"cpu", std::format("{}m", std::lround(pool.cpu * 1000) * pool.slots)},
+                                       {"pods", std::to_string(pool.slots)}};
       nodes.push_back({{"apiVersion", "v1"},
                        {"kind", "Node"},
                        {"metadata",

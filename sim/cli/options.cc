@@ -17,8 +17,8 @@ Result<Options> parse_options(std::span<const std::string> words, const std::str
   command.text("-f,--file", "JOB.yaml", "a BSPJob, as kubectl apply takes it; - reads standard input", o.job)
       .required();
   command.text("--platform", "PLATFORM.xml", "the Sets, as a SimGrid platform", o.platform_file);
-  command.text("--pools", "NAME=SLOTSxCPU,…", "the Sets, as local run takes them, for example slow=3x0.25,fast=2x0.6",
-               o.pools);
+  command.text("--pools", "NAME=NODESx[SLOTSx]CPU,…",
+               "the Sets, as local run takes them, for example slow=3x0.25,fast=2x0.6", o.pools);
   command
       .text("--application", "NAME[:KEY=VALUE,…]", "what the job computes and sends; see the list below", o.application)
       .required();

@@ -152,7 +152,7 @@ TEST(Platform, ReadsPoolsLikeLocalMode) {
   EXPECT_EQ(platform->sets[1].nodes[1].name, "fast-1");
   EXPECT_DOUBLE_EQ(platform->sets[1].nodes[1].speed, 0.6e9);
   EXPECT_EQ(platform->sets[1].nodes[1].slots, 1u);
-  EXPECT_THAT(platform_of_pools("slow=3").error().message, HasSubstr("write NAME=SLOTSxCPU"));
+  EXPECT_THAT(platform_of_pools("slow=3").error().message, HasSubstr("write NAME=NODESx[SLOTSx]CPU"));
 }
 
 TEST(Platform, SelectsSetsLikeTheOperator) {

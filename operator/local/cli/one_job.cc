@@ -37,7 +37,8 @@ constexpr auto kMaxStalled = 60s;
 std::string list_of(const std::vector<Pool>& pools) {
   std::string text;
   for (const Pool& pool : pools)
-    text += std::format("{}{}={}x{}", text.empty() ? "" : ",", pool.name, pool.slots, pool.cpu);
+    text += std::format("{}{}={}x{}{}", text.empty() ? "" : ",", pool.name, pool.nodes,
+                        pool.slots == 1 ? "" : std::format("{}x", pool.slots), pool.cpu);
   return text;
 }
 
@@ -52,7 +53,7 @@ Result<void> OneJob::check_job(const std::vector<Pool>& pools) const {
   if (auto runtime = podman::image_config(std::string(names::kRuntimeImage)); !runtime)
     return std::unexpected(runtime.error().in("the runtime image (./dev images makes it)"));
   std::uint32_t slots = 0;
-  for (const Pool& pool : pools) slots += pool.slots;
+  for (const Pool& pool : pools) slots += pool.nodes * pool.slots;
   for (const std::string& name : job_.spec.sets.names)
     if (std::ranges::find(pools, name, &Pool::name) == pools.end())
       return fail(ErrorCode::kInvalid,

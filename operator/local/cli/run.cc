@@ -41,8 +41,11 @@ Result<RunOptions> parse(std::span<const std::string> words) {
   command.text("-f,--filename", "JOB.yaml", "a BSPJob, as kubectl apply takes it; - reads standard input", o.file)
       .required();
   command
-      .text("--pools", "NAME=SLOTSxCPU,…",
-            "the Sets: slow=3x0.25,fast=2x0.6 has three slots of a quarter of a core and two of 0.6 cores", o.pools)
+      .text(
+          "--pools", "NAME=NODESx[SLOTSx]CPU,…",
+          "the Sets: slow=3x0.25,fast=2x4x0.6 has three nodes with a quarter of a core, and two with four slots of 0.6 "
+          "cores",
+          o.pools)
       .required();
   command.text("--mode", "MODE", "Migrate, Advise or Off, instead of the manifest's spec.rescheduling.mode", o.mode);
   command.option("--record", "FILE", "append every rescheduling call, for: bsp-operator advise -f FILE",

@@ -101,13 +101,20 @@ TEST(BadInput, GracePeriodIsNotANumber) {
 
 TEST(BadInput, Pools) {
   for (const char* text : {"", "slow", "slow=2", "slow=x0.5", "slow=2xfast", "Slow=2x1", "slow=0x1", "slow=2x0",
-                           "a=1x1,a=1x1", "a=1x1,"}) {
+                           "a=1x1,a=1x1", "a=1x1,", "a=2x0x1", "a=2x300x1", "a=2x4x", "a=2xx1", "a=1x2x3x4"}) {
     const auto pools = parse_pools(text);
     ASSERT_FALSE(pools) << text;
     EXPECT_EQ(pools.error().code, ErrorCode::kInvalid);
     EXPECT_THAT(pools.error().message, AllOf(HasSubstr("--pools: "), HasSubstr("for example slow=3x0.25,fast=2x0.6")));
   }
   EXPECT_EQ(parse_pools("slow=3x0.25,fast=2x0.6").value().size(), 2u);
+  const auto slots = parse_pools("fast=2x4x0.6").value();
+  EXPECT_EQ(slots[0].nodes, 2u);
+  EXPECT_EQ(slots[0].slots, 4u);
+  EXPECT_EQ(slots[0].cpu, 0.6);
+  const auto nodes = nodes_of(slots);
+  ASSERT_EQ(nodes.size(), 2u);
+  EXPECT_EQ(nodes[1].at("status").at("allocatable"), (nlohmann::json{{"cpu", "2400m"}, {"pods", "4"}}));
 }
 
 }  // namespace

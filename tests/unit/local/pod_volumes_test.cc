@@ -86,5 +86,24 @@ TEST_F(Files, FromAnOlderOperatorAreReplaced) {
   EXPECT_EQ(read("cert.pem"), "old certificate");
 }
 
+// As the kubelet does; what a program has put there stays.
+TEST_F(Files, WhatASubPathNamesIsMadeOnce) {
+  VolumePlan scratch;
+  scratch.name = "scratch";
+  scratch.path = directory + "/scratch";
+  scratch.directories = {"seat-0", "seat-1/deep"};
+  ASSERT_TRUE(create_volumes({scratch}));
+  struct stat made{};
+  ASSERT_EQ(::stat((scratch.path + "/seat-1/deep").c_str(), &made), 0);
+  EXPECT_EQ(made.st_mode & 0777, 0777u);
+  fs::remove(scratch.path + "/seat-0");
+  fs::create_symlink(directory, scratch.path + "/seat-0");
+  fs::permissions(directory, fs::perms::owner_all);
+  ASSERT_TRUE(create_volumes({scratch})) << "by the next node process";
+  EXPECT_TRUE(fs::is_symlink(scratch.path + "/seat-0"));
+  ASSERT_EQ(::stat(directory.c_str(), &made), 0);
+  EXPECT_EQ(made.st_mode & 0777, 0700u) << "a link leads nowhere";
+}
+
 }  // namespace
 }  // namespace bsp::local
