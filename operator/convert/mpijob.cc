@@ -386,15 +386,13 @@ class MpiJob {
     return Count{.number = std::max(each.number, (ranks.number + hosts_.number - 1) / hosts_.number)};
   }
 
-  // As many as a worker had.
+  // As many as a worker had: they still share a node's memory.
   Result<void> set_ranks_per_pod(json& spec, const Count& ranks) {
     BSP_TRY(Count each, ranks_that_share());
     if (each.is_known() && ranks.is_known()) each.number = std::min(each.number, ranks.number);
+    if (each.is_known()) each.number = std::min<std::uint64_t>(each.number, wire::kMostSeats);
     if (each.is_one()) return {};
-    const bool by_slots = !launcher_.run.ranks_per_worker && source_.field("spec.slotsPerWorker") != nullptr;
-    source_.note(by_slots ? "spec.slotsPerWorker" : launcher_.path,
-                 std::format("each of a worker's {} ranks gets a pod of its own", each.shown()));
-    (void)spec;
+    set_number(spec, "ranksPerPod", each);
     return {};
   }
 

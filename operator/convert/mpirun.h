@@ -26,7 +26,7 @@ struct MpiRun {
   std::string unclear;                                    // what says how many ranks a worker has, but not here
   std::string directory;                                  // --wdir
   std::optional<std::uint32_t> seconds;                   // --timeout
-  // Options without a counterpart, and why. Those that change nothing where each rank has a pod of its own aren't listed.
+  // Options without a counterpart, and why. Those that change nothing where each rank has a container of its own aren't listed.
   std::vector<std::pair<std::string, std::string>> dropped;
   std::vector<Word> program;
 };
