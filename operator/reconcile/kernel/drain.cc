@@ -61,6 +61,7 @@ bool show_drain(const Observed& o, const std::string& stuck, crds::BspJobStatus&
                                               "{}; {}; {} s after the drain began its pod may be evicted "
                                               "(spec.runPolicy.drainTimeoutSeconds), and the job restarts",
                                               nodes.text(), stuck, seconds);
+  if (on) message = with_remedy(kDraining, std::move(message));
   const crds::Condition* before = crds::find_condition(status.conditions, kDraining);
   if (before && before->reason == reason && before->message == message) return false;
   turn_condition(o, status, kDraining, on, reason, std::move(message));

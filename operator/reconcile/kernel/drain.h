@@ -13,12 +13,10 @@
 #include <string>
 #include <vector>
 
+#include "operator/reconcile/kernel/conditions.h"
 #include "operator/reconcile/kernel/observed.h"
 
 namespace bsp::reconcile {
-
-// Type of the condition.
-inline constexpr const char* kDraining = "Draining";
 
 // A request for each rank that has to leave its node, except ranks that a RankMigration made by hand moves.
 std::vector<MoveRequest> ranks_to_move_away(const Observed& o, const std::vector<MoveRequest>& asked);

@@ -27,16 +27,12 @@
 
 #include "base/core/error.h"
 #include "crds/bspjob.h"
+#include "operator/reconcile/kernel/conditions.h"
 
 namespace bsp::reconcile {
 
 struct Observed;
 struct PodRequest;
-
-// Condition of a job whose PodGroup can't be made, and status.reason while it waits for that.
-inline constexpr const char* kPodGroupRefused = "PodGroupRefused";
-// Condition of a job whose start may not be all or nothing as spec.scheduling.gang asks for.
-inline constexpr const char* kGangNotEnsured = "GangNotEnsured";
 
 // On a pod, the name of its group: Volcano's.
 inline constexpr const char* kGroupAnnotation = "scheduling.k8s.io/group-name";

@@ -131,7 +131,8 @@ std::vector<const char*> warn_of_silence(const Observed& o, const Silence& silen
   std::vector<const char*> turned_on;
   auto show = [&](const char* type, bool on, const char* reason, const std::string& message) {
     const bool was = is_on(status, type);
-    if (was == on && (!on || crds::find_condition(status.conditions, type)->message == message)) return;
+    if (was == on && (!on || crds::find_condition(status.conditions, type)->message == with_remedy(type, message)))
+      return;
     turn_condition(o, status, type, on, reason, message);
     changed = true;
     if (!was) turned_on.push_back(type);

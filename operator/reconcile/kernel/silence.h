@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "operator/reconcile/kernel/conditions.h"
 #include "operator/reconcile/kernel/job.h"
 
 namespace bsp::reconcile {
@@ -43,10 +44,8 @@ struct Inquiry {
 };
 Inquiry inquiry_about_silence(const Observed& o);
 
-// Types of conditions.
-inline constexpr const char* kOperatorCutOff = "OperatorCutOff";
-inline constexpr const char* kSidecarSilent = "SidecarSilent";
-// Sets both, and returns those that have just become True; `changed`: whether either has changed at all.
+// Sets the conditions OperatorCutOff and SidecarSilent, and returns those that have just become True; `changed`: whether either has
+// changed at all.
 std::vector<const char*> warn_of_silence(const Observed& o, const Silence& silence, crds::BspJobStatus& status,
                                          bool& changed);
 

@@ -9,11 +9,9 @@
 #include <vector>
 
 #include "crds/bspjob.h"
+#include "operator/reconcile/kernel/conditions.h"
 
 namespace bsp::reconcile {
-
-// status.reason of a job that waits, and the type of its condition.
-inline constexpr const char* kWaitingForSlots = "WaitingForSlots";
 
 struct WaitingJob {
   std::string key;  // <namespace>/<name>

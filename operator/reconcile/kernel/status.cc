@@ -61,17 +61,14 @@ void turn_condition(const Observed& o, crds::BspJobStatus& status, const char* t
                        .observed_generation = o.job.metadata.generation,
                        .last_transition_time = {},
                        .reason = std::move(reason),
-                       .message = std::move(message)},
+                       .message = on ? with_remedy(type, std::move(message)) : std::move(message)},
                       o.now);
 }
 
 void show_delay(const Observed& o, const std::string& delay, crds::BspJobStatus& status) {
   if (delay.empty() && !is_on(status, kWaveDelayed)) return;
   turn_condition(o, status, kWaveDelayed, !delay.empty(), delay.empty() ? "WaveGoesOn" : "RanksNotThrough",
-                 delay.empty() ? "no wave waits for a rank to continue"
-                               : delay +
-                                     "; the other ranks wait for it; if it doesn't come through, suspend or delete "
-                                     "the job, or let spec.runPolicy.activeDeadlineSeconds end it");
+                 delay.empty() ? "no wave waits for a rank to continue" : delay + "; the other ranks wait for it");
 }
 
 bool warn_of_throttling(const Observed& o, crds::BspJobStatus& status) {
@@ -88,8 +85,7 @@ bool warn_of_throttling(const Observed& o, crds::BspJobStatus& status) {
   turn_condition(
       o, status, kCpuThrottled, is, is ? "CPULimit" : "NotThrottled",
       is ? std::format("rank {} was held back for {:.0f} % of the time by its CPU limit of {}, and every superstep "
-                       "waits for the slowest rank; raise or remove "
-                       "spec.template.spec.containers[app].resources.limits.cpu and keep the request",
+                       "waits for the slowest rank",
                        worst->rank.value, share * 100, limit)
          : "no rank is held back by a CPU limit");
   return is;
@@ -183,8 +179,7 @@ bool warn_of_mixed_units(const Observed& o, crds::BspJobStatus& status) {
   turn_condition(
       o, status, kMixedUnits, is, is ? "CountersMissing" : "OneUnit",
       is ? std::format("ranks report counted instructions in {} and CPU time in {}, where the CPU's counters can't "
-                       "be read; the two can't be compared, so no rank is moved: name Sets of one kind in "
-                       "spec.sets.names",
+                       "be read; the two can't be compared, so no rank is moved",
                        list(counted), list(timed))
          : "all ranks report work in one unit");
   return is;
@@ -206,10 +201,8 @@ bool warn_of_cpu_features(const Observed& o, crds::BspJobStatus& status) {
                         found.first.text(), set, found.second.text());
   const bool is = !sets.empty(), was = is_on(status, kCpuFeaturesDiffer);
   if (is)
-    text +=
-        ": their libraries have seen these features when they chose their code; with spec.cpu: Common a job starts "
-        "with "
-        "what the CPUs of all its Sets have";
+    text =
+        with_remedy(kCpuFeaturesDiffer, text + ": their libraries have seen these features when they chose their code");
   const crds::Condition* before = crds::find_condition(status.conditions, kCpuFeaturesDiffer);
   if (is ? before && was && before->message == text : !was) return false;
   turn_condition(o, status, kCpuFeaturesDiffer, is, is ? "FeaturesMissing" : "NoneMissing",
@@ -242,7 +235,7 @@ bool warn_of_seccomp(const Observed& o, crds::BspJobStatus& status) {
       o, status, kSeccompReplaced, is, is ? "CheckpointNeedsUnconfined" : "AsInTemplate",
       is ? std::format("spec.template asks for seccompProfile {}, and the program runs Unconfined: a process under any "
                        "seccomp filter can be checkpointed only with CAP_SYS_ADMIN on the node, so its rank could "
-                       "never move; new pods keep the profile where spec.rescheduling.mode is Off or Advise",
+                       "never move",
                        text_at(profile, "type"))
          : "the program runs under the seccomp profile of the template, if it names one");
   return is;
@@ -293,8 +286,7 @@ bool warn_of_rejected_reports(const Observed& o, crds::BspJobStatus& status) {
   if (was == is) return false;
   turn_condition(o, status, kReportsRejected, is, is ? "NotBelieved" : "Reported",
                  is ? std::format("a message of the sidecar of rank {} ({}) was rejected: {}{}; the scheduler works "
-                                  "without it, and the logs "
-                                  "of the sidecar and the operator say more",
+                                  "without it",
                                   latest->rank.value, name_of(latest->seat()), facts->rejected,
                                   ranks > 1 ? std::format(" (and {} more ranks)", ranks - 1) : "")
                     : "the sidecars' reports are accepted");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "operator/decide/model/plan.h"
+#include "operator/reconcile/kernel/conditions.h"
 #include "operator/reconcile/kernel/observed.h"
 
 namespace bsp::reconcile {
@@ -16,21 +17,6 @@ inline bool ranks_run(const crds::BspJobStatus& status) { return is_running(stat
 // The rank there is a member of the epoch; its Set is added to the plan's if no node belongs to it any more.
 void add_member(wire::EpochPlan& plan, const crds::RankPlace& place, const PodFacts& facts);
 
-// Condition of a job that the operator can't reconcile because of an internal error.
-inline constexpr const char* kStalled = "Stalled";
-// Of one whose object can't be read, so that nothing is done about it.
-inline constexpr const char* kUnreadable = "Unreadable";
-// Types of the conditions that warn of what slows a job down or keeps its ranks from moving.
-inline constexpr const char* kMovesLackMemory = "MovesLackMemory";
-inline constexpr const char* kSeccompReplaced = "SeccompProfileReplaced";
-inline constexpr const char* kTemplateOverridden = "TemplateOverridden";
-inline constexpr const char* kCpuThrottled = "CPUThrottled";
-inline constexpr const char* kNoSupersteps = "NoSupersteps";
-inline constexpr const char* kMixedUnits = "MixedUnits";
-inline constexpr const char* kReportsRejected = "ReportsRejected";
-// A container isn't started for a reason that may pass: an image, a ConfigMap or Secret.
-inline constexpr const char* kStartDelayed = "StartDelayed";
-inline constexpr const char* kWaveDelayed = "WaveDelayed";
 // Names the ranks that a wave waits for; it has no limit for that (operator/migrate). `delay`: "" for none.
 void show_delay(const Observed& o, const std::string& delay, crds::BspJobStatus& status);
 // A CPU limit of the template that throttles a rank. These return true if the condition has just become True.
@@ -44,7 +30,6 @@ bool warn_of_no_supersteps(const Observed& o, crds::BspJobStatus& status);
 // Ranks with counted instructions beside ranks with CPU time only, so none moves (observe/work.h).
 bool warn_of_mixed_units(const Observed& o, crds::BspJobStatus& status);
 
-inline constexpr const char* kCpuFeaturesDiffer = "CPUFeaturesDiffer";
 // Ranks that can't go to a Set of the job, because of the features of its CPUs (observe/cpu_facts.h).
 bool warn_of_cpu_features(const Observed& o, crds::BspJobStatus& status);
 
@@ -56,7 +41,7 @@ bool warn_of_seccomp(const Observed& o, crds::BspJobStatus& status);
 bool warn_of_overrides(const Observed& o, crds::BspJobStatus& status);
 // The condition is there and true.
 bool is_on(const crds::BspJobStatus& status, const char* type);
-// Sets a condition.
+// Sets a condition, whose message ends with its remedy while it is on.
 void turn_condition(const Observed& o, crds::BspJobStatus& status, const char* type, bool on, std::string reason,
                     std::string message);
 // A sidecar that recently sent something impossible or unreadable.

@@ -1,10 +1,12 @@
 #include "operator/reconcile/shell/raw_condition.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/core/log.h"
 #include "operator/kube/fields.h"
 #include "operator/kube/modify.h"
+#include "operator/reconcile/kernel/conditions.h"
 
 namespace bsp::reconcile {
 
@@ -31,7 +33,8 @@ bool edit_condition(kube::Object& object, const RawCondition& condition) {
   return true;
 }
 
-void write_condition(const JobParts& parts, const RawCondition& condition) {
+void write_condition(const JobParts& parts, RawCondition condition) {
+  if (condition.on) condition.message = with_remedy(condition.type, std::move(condition.message));
   bool news = false;
   const auto written = kube::modify_status(parts.shell.client, parts.job.at, [&](kube::Object& object) {
     news = kube::metadata_text(object, "uid") == parts.job.uid && edit_condition(object, condition);

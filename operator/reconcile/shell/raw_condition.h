@@ -16,7 +16,7 @@ struct RawCondition {
 
 // False: nothing has changed. A status that is no object is left alone, since a condition would take its place.
 bool edit_condition(kube::Object& object, const RawCondition& condition);
-// Stores it, with an event if it is news.
-void write_condition(const JobParts& parts, const RawCondition& condition);
+// Stores it, with its remedy at the message's end while it is on, and an event if it is news.
+void write_condition(const JobParts& parts, RawCondition condition);
 
 }  // namespace bsp::reconcile

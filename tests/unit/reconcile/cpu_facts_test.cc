@@ -68,6 +68,7 @@ TEST(CpuFacts, AKnownNodeIsRefusedByNameWithoutAnAttempt) {
   ASSERT_TRUE(condition);
   EXPECT_THAT(condition->message,
               HasSubstr("ranks 0, 1 can't go to Set fast, whose CPUs lack avx512f, avx512bw: their libraries"));
+  EXPECT_THAT(condition->message, HasSubstr("; create a job with spec.cpu: Common"));
   EXPECT_TRUE(w.has_event("CPUFeaturesDiffer"));
 }
 

@@ -211,11 +211,12 @@ TEST(Drain, WithoutATargetIsReportedOnceAndFinallyAllowsEvictions) {
   w.cordon("slow-0");
   ASSERT_TRUE(w.run_until([&] { return is_draining(w); }, 5)) << w.trace;
   EXPECT_EQ(draining(w).reason, "NowhereToGo");
-  EXPECT_EQ(
-      draining(w).message,
-      "node slow-0 is cordoned, and rank 0 must leave it; rank 0: no other node of the job's Sets has a free slot; "
-      "10 s after the drain began its pod may be evicted (spec.runPolicy.drainTimeoutSeconds), and the job "
-      "restarts");
+  EXPECT_EQ(draining(w).message,
+            with_remedy(
+                kDraining,
+                "node slow-0 is cordoned, and rank 0 must leave it; rank 0: no other node of the job's Sets has a free "
+                "slot; 10 s after the drain began its pod may be evicted (spec.runPolicy.drainTimeoutSeconds), and the "
+                "job restarts"));
   EXPECT_EQ(w.unrest(), "") << "reported once";
   EXPECT_TRUE(w.reconcile().work().protect);
   for (int i = 0; i < 55; ++i) w.tick();

@@ -370,7 +370,9 @@ TEST_F(Gangs, OneMachineStartsAsWithReserve) {
   EXPECT_EQ(condition(kGangNotEnsured), "NoScheduler");
   EXPECT_EQ(events(kGangNotEnsured), 1);
   EXPECT_EQ(crds::find_condition(w.job.status.conditions, kGangNotEnsured)->message,
-            "spec.scheduling.gang is PodGroup, and one machine has no scheduler: the ranks start as with Reserve");
+            with_remedy(kGangNotEnsured,
+                        "spec.scheduling.gang is PodGroup, and one machine has no scheduler: the ranks start as with "
+                        "Reserve"));
 }
 
 TEST_F(Gangs, OfSchedulerPluginsNeedASchedulersName) {

@@ -291,7 +291,8 @@ TEST(JobLife, WhatMayPassIsWaitedFor) {
     w.pod_of(1)->stuck = {{"reason", reason}, {"message", message}};
     const auto delay = [&] { return crds::find_condition(w.job.status.conditions, kStartDelayed); };
     ASSERT_TRUE(w.run_until([&] { return delay() != nullptr; })) << w.trace;
-    EXPECT_EQ(delay()->message, std::format("pod job-r1-g0: container app waits: {}: {}", reason, message));
+    EXPECT_EQ(delay()->message,
+              with_remedy(kStartDelayed, std::format("pod job-r1-g0: container app waits: {}: {}", reason, message)));
     EXPECT_EQ(w.job.status.phase, JobPhase::kStarting);
     w.pod_of(1)->stuck = nullptr;
     ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;

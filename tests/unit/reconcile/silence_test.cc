@@ -107,7 +107,9 @@ TEST_P(InPhase, ARankThatOthersHearIsLeftAlone) {
   EXPECT_EQ(w.violation, "") << w.trace;
   EXPECT_EQ(
       message_of(w, kSidecarSilent),
-      "the sidecar of rank 2 (job-r2-g0) does not answer the operator; rank 0 hears it, so the job is left alone");
+      with_remedy(kSidecarSilent,
+                  "the sidecar of rank 2 (job-r2-g0) does not answer the operator; rank 0 hears it, so the job is left "
+                  "alone"));
   EXPECT_EQ(events_of(w, kSidecarSilent), 1);
   EXPECT_EQ(message_of(w, kOperatorCutOff), "");
   pass(w, kMinute + 10);

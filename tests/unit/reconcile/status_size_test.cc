@@ -127,7 +127,7 @@ TEST_F(TenThousandRanks, TheMessageOfADrainOfAllNodesIsShort) {
   ASSERT_TRUE(draining);
   EXPECT_LT(draining->message.size(), 2048u);
   EXPECT_NE(draining->message.find("and rank 0, 1, 2, "), std::string::npos) << draining->message;
-  EXPECT_TRUE(draining->message.ends_with("; and 305 more")) << draining->message;
+  EXPECT_TRUE(draining->message.contains("; and 305 more; ")) << draining->message;
 }
 
 // A start reserves a slot for each rank, in a ConfigMap, which holds a MiB of the starts and waves of all jobs.

@@ -5,6 +5,7 @@
 
 #include "base/json/fields.h"
 #include "crds/names.h"
+#include "operator/reconcile/kernel/conditions.h"
 #include "operator/reconcile/kernel/stored.h"
 #include "tests/unit/reconcile/world.h"
 
@@ -257,6 +258,11 @@ bool World::store(const crds::BspJobStatus& status) {
   if ((sets ? sets->without_progress : again->status.attempt) > job.spec.run_policy.backoff_limit)
     violate("more attempts than spec.runPolicy.backoffLimit allows");
   job = std::move(*again);
+  for (const crds::Condition& c : job.status.conditions)
+    if (c.status == crds::ConditionStatus::kTrue &&
+        std::ranges::contains(condition_kinds(), c.type, &ConditionKind::type) &&  // else a hostile status has it
+        c.message != with_remedy(c.type, c.message))
+      violate(std::format("the condition {} doesn't say what to do: {}", c.type, c.message));
   const bool runs = job.status.phase == JobPhase::kRunning || job.status.phase == JobPhase::kMigrating;
   if (runs)
     for (const wire::Member& m : job.status.epoch->members)

@@ -12,10 +12,7 @@ Duration Stall::begin(const Error& error) {
   const Duration rest = rests_.next();
   until_ = std::chrono::steady_clock::now() + rest;
   log_error("failed to reconcile a job", {{"job", parts_.job.key()}, {"error", error.message}});
-  write_condition(parts_, {.type = kStalled,
-                           .on = true,
-                           .reason = "InternalError",
-                           .message = error.message + "; please report it with the operator's log"});
+  write_condition(parts_, {.type = kStalled, .on = true, .reason = "InternalError", .message = error.message});
   return rest;
 }
 

@@ -1,0 +1,1 @@
+bsp_test(conditions_golden_test SOURCES conditions/conditions_golden_test.cc DEPS bsp_reconcile_kernel LABELS golden)
