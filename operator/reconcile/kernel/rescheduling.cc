@@ -1,12 +1,10 @@
 #include "operator/reconcile/kernel/rescheduling.h"
 
 #include <algorithm>
-#include <cmath>
-#include <format>
 #include <map>
-#include <string_view>
 #include <utility>
 
+#include "base/core/significant.h"
 #include "operator/observe/snapshot.h"
 #include "operator/reconcile/kernel/status.h"
 
@@ -14,34 +12,37 @@ namespace bsp::reconcile {
 
 namespace {
 
-// By the cost model: nothing is predicted of what people ask for.
-bool was_decided(const migrate::Wave& wave) {
-  return std::ranges::any_of(wave.moves, [](const migrate::Move& m) { return m.predicted_gain_seconds != 0; });
+std::vector<std::string> sets_of_ranks(const Observed& o) {
+  std::vector<std::string> sets;
+  for (const crds::RankPlace& place : o.job.status.ranks) sets.push_back(place.set);
+  return sets;
+}
+
+observe::Places places_of(const Observed& o) {
+  observe::Places places{.sets = sets_of_ranks(o), .nodes = {}, .alone = {}, .held_back = held_back_by_limit(o)};
+  for (const crds::RankPlace& place : o.job.status.ranks) places.nodes.push_back(place.node);
+  places.alone = observe::slowed_by_each_other(places.nodes, o.nodes);
+  return places;
 }
 
 }  // namespace
 
 Rescheduler::Rescheduler(const crds::BspJob& job, std::size_t sets, bool records)
-    : ranks_(job.spec.ranks),
-      sets_(sets),
-      attempt_(job.status.attempt),
-      first_epoch_(job.status.epoch ? job.status.epoch->epoch : 0),
+    : Rescheduler(job, sets, records, scheduler_state_from_json(job.status.rescheduler, job.spec.ranks, sets)) {}
+
+Rescheduler::Rescheduler(const crds::BspJob& job, std::size_t sets, bool records, SchedulerState stored)
+    : of_{.ranks = job.spec.ranks,
+          .sets = sets,
+          .number = job.status.attempt,
+          .first_epoch = job.status.epoch ? job.status.epoch->epoch : 0},
       params_(observe::make_params(job.spec.rescheduling)),
       collector_(job.spec.ranks, sets),
-      calibration_(observe::Calibration::from_status(job.status.calibration)),
-      benchmarks_(observe::Benchmarks::from_status(job.status.calibration)),
-      records_(records) {
-  auto stored = scheduler_state_from_json(job.status.rescheduler, ranks_, sets_);
-  state_ = std::move(stored.window);
-  wave_seen_ = stored.wave_seen;
-  counted_ = stored.counted;
-  work_ = observe::Work::from_json(stored.work);
-  factors_ = observe::RankFactors::from_json(stored.factors, ranks_);
-  baseline_ = std::move(stored.baseline);
-  moves_ = std::move(stored.moves);
-  predicted_sum_ = job.status.predicted_gain_seconds.value_or(0);
-  realised_sum_ = job.status.realised_gain_seconds.value_or(0);
-  any_gain_ = job.status.realised_gain_seconds.has_value();
+      yardstick_(job.status.calibration, stored.work, stored.factors, job.spec.ranks),
+      gains_(job.status, stored.counted, std::move(stored.baseline)),
+      state_(std::move(stored.window)),
+      records_(records),
+      wave_seen_(stored.wave_seen),
+      moves_(std::move(stored.moves)) {
   open_window();
 }
 
@@ -54,17 +55,17 @@ bool Rescheduler::follow(const crds::ReschedulingSpec& spec) {
 }
 
 void Rescheduler::open_window() {
-  window_.emplace(state_, params_, ranks_, sets_);
+  window_.emplace(state_, params_, of_.ranks, of_.sets);
   supersteps_.clear();
 }
 
 bool Rescheduler::add(const wire::RankReport& report) {
-  if (report.epoch < first_epoch_) return false;
+  if (report.epoch < of_.first_epoch) return false;
   if (!report.edge_call.empty() && (edge_.call.empty() || report.edge_chosen_after > edge_.chosen_after.value)) {
     edge_ = {.call = report.edge_call, .stride = report.edge_stride, .chosen_after = {report.edge_chosen_after}};
     if (window_->cadence().k <= edge_.chosen_after) {  // else the window of an earlier leader began after it
       measure_from(edge_.chosen_after.value + 1, false);
-      baseline_.reset();
+      gains_.forget();
     }
   }
   collector_.add(report);
@@ -88,7 +89,7 @@ double Rescheduler::superstep_seconds() const {
   const auto& history = collector_.history();
   if (history.empty()) return 0;
   const auto last = history.back().superstep;
-  const auto mean = observe::mean_times(history, last > kCompared ? last - kCompared : 0, last);
+  const auto mean = observe::mean_times(history, last > Gains::kCompared ? last - Gains::kCompared : 0, last);
   return mean ? mean->seconds : 0;
 }
 
@@ -97,25 +98,7 @@ void Rescheduler::note_wave(const Observed& o) {
   if (!wave || !*wave || (*wave)->number <= wave_seen_) return;
   const migrate::Wave& w = **wave;
   if (w.checkpoint) return;  // nobody moves, so there is nothing to gain
-  const auto& history = collector_.history();
-  if (!baseline_ || baseline_->wave != w.number) {
-    // It has begun: note what supersteps took until now.
-    baseline_ = Baseline{};
-    baseline_->wave = w.number;
-    baseline_->alpha = window_->cadence().alpha;
-    // Gains are compared over as many supersteps as they were predicted over.
-    if (const auto& decision = o.job.status.last_decision; decision && was_decided(w))
-      baseline_->alpha = counted_ > 0 ? static_cast<std::uint64_t>(std::llround(counted_)) : decision->alpha;
-    if (!history.empty()) {
-      const auto last = history.back().superstep;
-      if (const auto mean = observe::mean_times(history, last >= kCompared ? last - kCompared + 1 : 0, last)) {
-        baseline_->seconds = mean->seconds;
-        for (const migrate::Move& move : w.moves)
-          if (move.rank < mean->compute_seconds.size())
-            baseline_->compute[move.rank] = mean->compute_seconds[move.rank];
-      }
-    }
-  }
+  gains_.begin(w, collector_.history(), o.job.status, window_->cadence().alpha);
   if (!migrate::is_finished(w)) return;
   wave_seen_ = w.number;
   // The superstep that the gate interrupted belongs to neither mapping.
@@ -130,33 +113,21 @@ void Rescheduler::note_wave(const Observed& o) {
   if (paused || !judged) measure_from(paused ? edge + 2 : cadence.k.value, judged);
   if (w.phase != migrate::Phase::kSucceeded) {
     learn_of_delay(w, o);
-    baseline_.reset();
+    gains_.forget();
     return;
   }
-  baseline_->after = edge + 2;
-  note_moves(moves_, w, ranks_);
+  gains_.compare_from(edge + 2);
+  note_moves(moves_, w, of_.ranks);
   learn_of_moves(w, o);
 }
 
-// Of all moves from one Set to another, the one with the most bytes: the time of others is mostly not that of their bytes. The pause
-// waits for the longest transfer of the wave; what that one takes longer than this one is no fixed part of this one.
 void Rescheduler::learn_of_moves(const migrate::Wave& w, const Observed& o) {
-  const std::vector<std::string>& sets = o.job.status.epoch->sets;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::size_t> largest;  // by source and target Set
+  std::vector<observe::Moved> moved;
   for (std::size_t i = 0; i < std::min(w.moves.size(), w.bytes.size()); ++i) {
-    const auto [at, first] = largest.try_emplace({w.moves[i].source_set, w.moves[i].target_set}, i);
-    if (!first && w.bytes[i] > w.bytes[at->second]) at->second = i;
+    moved.push_back({.from = w.moves[i].source_set, .to = w.moves[i].target_set, .bytes = w.bytes[i]});
+    if (i < w.transfer_ms.size()) moved.back().transfer_ms = w.transfer_ms[i];
   }
-  const auto of_all = std::ranges::max_element(w.bytes);
-  for (const auto& [pair, i] : largest) {
-    crds::PauseParts pause = w.pause;
-    if (i < w.transfer_ms.size())
-      pause.transfer_ms = w.transfer_ms[i];
-    else if (w.bytes.begin() + static_cast<std::ptrdiff_t>(i) != of_all)
-      continue;  // an older operator's wave: which of the times is the longest one's is all that it says
-    pause.total_ms = std::max(0.0, pause.total_ms - (w.pause.transfer_ms - pause.transfer_ms));
-    calibration_.add_move(sets[pair.first], sets[pair.second], w.bytes[i], pause);
-  }
+  yardstick_.add_moves(moved, o.job.status.epoch->sets, w.pause);
 }
 
 // Else the same move would be retried for ever: the next one's limit, and whether it pays, follow from what is learned
@@ -174,7 +145,7 @@ void Rescheduler::learn_of_delay(const migrate::Wave& w, const Observed& o) {
           bytes = place.memory_bytes;
         }
     if (largest)
-      calibration_.add_late_move(largest->status.source_set, largest->status.target_set, bytes, w.late_seconds);
+      yardstick_.add_late_move(largest->status.source_set, largest->status.target_set, bytes, w.late_seconds);
   }
 }
 
@@ -182,39 +153,17 @@ std::optional<Decided> Rescheduler::advance(const Observed& o) {
   note_wave(o);
   const auto wave = stored_wave(o.job.status);
   const bool moving = wave && *wave && !migrate::is_finished(**wave);
-  std::vector<std::string> set_of_rank, node_of_rank;
-  for (const auto& place : o.job.status.ranks) {
-    set_of_rank.push_back(place.set);
-    node_of_rank.push_back(place.node);
-  }
-  std::vector<double> alone;            // how much faster each would be; found once a superstep has come
-  std::vector<std::uint8_t> held_back;  // by its own limit; found then, too
-  work_.set_unit(unit_of_work(o));
+  std::optional<observe::Places> places;  // found once a superstep has come
+  yardstick_.set_unit(unit_of_work(o));
   while (auto superstep = collector_.take()) {
     const bool counts = !moving && o.job.spec.rescheduling.mode != crds::ReschedulingMode::kOff &&
                         superstep->superstep >= window_->cadence().k && !window_->call_due();
     // The first one of a window: benchmarks that have come meanwhile, of targets for instance, count from here on.
-    if (counts && window_->counted() < window_->cadence().k) settle_work(o);
-    make_work(superstep->instructions, set_of_rank, node_of_rank);
-    if (alone.empty()) {
-      alone = observe::slowed_by_each_other(node_of_rank, o.nodes);
-      held_back = held_back_by_limit(o);
-    }
-    observe::SuperstepTimes times = collector_.history().back();
-    observe::leave_out_limits(times, held_back, work_.unit());
-    times.instructions = superstep->instructions;
-    for (std::size_t i = 0; i < alone.size(); ++i)
-      if (held_back[i] == 0) times.instructions[i] *= alone[i];
-    if (work_.unit() != observe::WorkUnit::kMixed) {
-      for (std::size_t i = 0; i < set_of_rank.size(); ++i) {
-        times.instructions[i] *= factors_.factor(i);
-        superstep->instructions[i] *= factors_.factor(i);
-      }
-      calibration_.add_superstep(times, set_of_rank, node_of_rank);
-      factors_.add(times, set_of_rank, node_of_rank, calibration_);
-    }
+    if (counts && window_->counted() < window_->cadence().k) settle(o);
+    if (!places) places = places_of(o);
+    superstep->instructions = yardstick_.work_of(collector_.history().back(), *places);
     if (!counts) continue;
-    calibration_.add_traffic(*superstep, o.job.status.epoch->sets, set_of_rank);
+    yardstick_.add_traffic(*superstep, o.job.status.epoch->sets, places->sets);
     if (records_) supersteps_.push_back(*superstep);
     window_->add(std::move(*superstep));
     if (window_->call_due()) return decide_now(o);
@@ -222,36 +171,38 @@ std::optional<Decided> Rescheduler::advance(const Observed& o) {
   return std::nullopt;
 }
 
-void Rescheduler::make_work(std::vector<double>& instructions, const std::vector<std::string>& set_of_rank,
-                            const std::vector<std::string>& node_of_rank) {
-  std::vector<std::uint8_t> suspects(instructions.size());
-  for (std::size_t i = 0; i < suspects.size(); ++i) suspects[i] = slowdowns_.suspects(i);
-  work_.add(instructions, set_of_rank, suspects);
-  for (std::size_t i = 0; i < set_of_rank.size(); ++i) instructions[i] *= work_.factor(set_of_rank[i]);
-  if (work_.unit() != observe::WorkUnit::kCpuTime) return;
-  slowdowns_.add(instructions, node_of_rank, calibration_);
-  for (std::size_t i = 0; i < instructions.size(); ++i) instructions[i] *= slowdowns_.factor(i);
-}
+void Rescheduler::settle(const Observed& o) { yardstick_.settle(sets_of_ranks(o), pod_benchmarks(o), o.nodes); }
 
-// Between two windows only, so that each has one unit.
-void Rescheduler::settle_work(const Observed& o) {
-  std::vector<std::string> set_of_rank;
-  for (const crds::RankPlace& place : o.job.status.ranks) set_of_rank.push_back(place.set);
-  benchmarks_.update(pod_benchmarks(o), o.nodes);
-  for (const auto& [set, ratio] : work_.settle(set_of_rank, benchmarks_)) {
-    calibration_.rescale(set, ratio);
-    for (std::size_t i = 0; i < set_of_rank.size(); ++i)
-      if (set_of_rank[i] == set) slowdowns_.rescale(i, ratio);
-  }
-}
-
-// Before a call, so that the wave that showed it is judged by it.
-void Rescheduler::settle_factors() {
-  const std::vector<double> ratio = factors_.settle(calibration_);
+void Rescheduler::settle_ranks() {
+  const std::vector<double> ratio = yardstick_.settle_ranks();
   if (ratio.empty()) return;
   window_->rescale(ratio);
   for (decide::MeasuredSuperstep& superstep : supersteps_)
     for (std::size_t i = 0; i < ratio.size(); ++i) superstep.instructions[i] *= ratio[i];
+}
+
+void Rescheduler::store(crds::BspJobStatus& status, const Observed& o) const {
+  if (o.job.spec.rescheduling.mode != crds::ReschedulingMode::kOff) {
+    status.alpha = static_cast<std::uint32_t>(window_->cadence().alpha);
+    status.d = window_->cadence().d;
+  }
+  const auto& history = collector_.history();
+  if (!history.empty()) {
+    const auto last = history.back().superstep;
+    const auto mean = observe::mean_times(history, last >= Gains::kCompared ? last - Gains::kCompared + 1 : 0, last);
+    status.imbalance = significant(history.back().imbalance, 4);
+    for (auto& place : status.ranks) {
+      const std::size_t i = place.rank.value;
+      if (i >= mean->compute_seconds.size()) continue;
+      place.compute_seconds = mean->compute_seconds[i];
+      place.time_seconds = mean->seconds;
+    }
+  }
+  if (!edge_.call.empty()) status.superstep_edge = edge_;
+  status.calibration = yardstick_.to_status(o.nodes, sets_of_ranks(o));
+  status.rescheduler = to_json(SchedulerState{state_, wave_seen_, gains_.counted(), yardstick_.work_json(),
+                                              yardstick_.ranks_json(), gains_.baseline(), moves_});
+  gains_.store(status);
 }
 
 observe::WorkUnit unit_of_work(const Observed& o) {

@@ -1,7 +1,7 @@
 // The scheduler of one job as it lives in the operator: reports in, decisions and gains out.
 //
-// It owns the window of operator/decide and the calibration. What it can't measure again is written to
-// status.rescheduler and status.calibration, so that a fresh operator continues with the same alpha, D,
+// It owns the window of operator/decide, what its supersteps are measured by (observe/yardstick.h), and what waves have gained
+// (gains.h). What it can't measure again is written to status.rescheduler and status.calibration, so that a fresh operator continues with the same alpha, D,
 // P and measurements; supersteps that were not reported meanwhile are skipped.
 #pragma once
 
@@ -13,11 +13,9 @@
 
 #include "operator/decide/model/plan.h"
 #include "operator/decide/model/window.h"
-#include "operator/observe/benchmarks.h"
 #include "operator/observe/collector.h"
-#include "operator/observe/rank_factors.h"
-#include "operator/observe/slowdowns.h"
-#include "operator/observe/work.h"
+#include "operator/observe/yardstick.h"
+#include "operator/reconcile/kernel/gains.h"
 #include "operator/reconcile/kernel/observed.h"
 #include "operator/reconcile/kernel/scheduler_state.h"
 #include "operator/reconcile/kernel/waves.h"
@@ -39,16 +37,24 @@ class Rescheduler {
   std::optional<Decided> advance(const Observed& o);
   // Writes alpha, D, times, imbalance, calibration and the state to be continued.
   void store(crds::BspJobStatus& status, const Observed& o) const;
-  // The gains of the last wave, once enough supersteps have passed; at most once. `ending`: there will be no more of them,
-  // so the comparison uses what there is, if that is at least two.
-  std::vector<RealisedGain> realised(const crds::BspJobStatus& status, bool ending);
+  // The gains of the last wave (Gains::realised()).
+  std::vector<RealisedGain> realised(const crds::BspJobStatus& status, bool ending) {
+    return gains_.realised(status, collector_.history(), ending);
+  }
 
   [[nodiscard]] const observe::Collector& collector() const { return collector_; }
   std::uint64_t begin_round() { return collector_.begin_round(); }  // see there
   [[nodiscard]] double superstep_seconds() const;
 
  private:
-  static constexpr std::size_t kCompared = 10;  // supersteps on either side of a wave, at most
+  // What it schedules: one attempt of a job.
+  struct Attempt {
+    std::size_t ranks, sets;
+    std::uint32_t number;
+    std::uint64_t first_epoch;  // epoch numbers grow over attempts; the ring holds the one that its rank is in
+  };
+
+  Rescheduler(const crds::BspJob& job, std::size_t sets, bool records, SchedulerState stored);
 
   void note_wave(const Observed& o);
   void learn_of_moves(const migrate::Wave& wave, const Observed& o);
@@ -58,38 +64,25 @@ class Rescheduler {
   // Starts a window with this superstep: what was measured before says nothing about those to come. It doesn't judge the
   // last wave unless that was decided and made.
   void measure_from(std::uint64_t superstep, bool judges_wave);
-  // Instructions become work, in the unit of all ranks.
-  void make_work(std::vector<double>& instructions, const std::vector<std::string>& set_of_rank,
-                 const std::vector<std::string>& node_of_rank);
-  void settle_work(const Observed& o);
-  void settle_factors();
-  // Relative to a core of the Set that holds most ranks.
-  [[nodiscard]] std::map<std::string, double> speeds_of_cores(const Observed& o) const;
+  // Between two windows.
+  void settle(const Observed& o);
+  // Before a call.
+  void settle_ranks();
   [[nodiscard]] std::string record_of(const Observed& o, const decide::Params& params, decide::Snapshot snapshot,
                                       decide::Plan plan);
 
-  std::size_t ranks_, sets_;
-  std::uint32_t attempt_;
-  std::uint64_t first_epoch_;  // epoch numbers grow over attempts; the ring holds the one that its rank is in
+  Attempt of_;
   decide::Params params_;
   observe::Collector collector_;
-  observe::Calibration calibration_;
   crds::SuperstepEdge edge_;
-  observe::Benchmarks benchmarks_;
-  observe::Work work_;
-  observe::RankFactors factors_;
-  observe::Slowdowns slowdowns_;
+  observe::Yardstick yardstick_;
+  Gains gains_;
   std::optional<decide::Window> window_;
   decide::State state_;  // of the window's start
   bool records_;
   std::vector<decide::MeasuredSuperstep> supersteps_;  // of the window, if records_
   std::uint32_t wave_seen_ = 0;                        // ended waves up to this one have been taken into account
-  std::optional<Baseline> baseline_;
   Moves moves_;
-  double counted_ = 0;  // supersteps over which the last plan that moves counts its gain; 0: none yet
-  double predicted_sum_ = 0;
-  double realised_sum_ = 0;
-  bool any_gain_ = false;
 };
 
 // What the ranks report as instructions, as far as their sidecars have said.

@@ -105,34 +105,34 @@ observe::RankFacts facts_of(const crds::RankPlace& place, const observe::Collect
 }  // namespace
 
 std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
-  settle_factors();
+  settle_ranks();
   std::map<std::uint32_t, std::string> too_large;
   const observe::CpuFacts cpu = cpu_facts(o);
   const std::vector<observe::NodeFacts> nodes = nodes_for_moves(o, cpu, too_large);
   decide::Params params = params_;
-  params.timed_work = work_.unit() == observe::WorkUnit::kCpuTime && benchmarks_.speeds().empty();
-  if (work_.guesses()) params.max_moves = 1;  // one rank shows whether the guess was right
+  yardstick_.limit(params);
   if (o.caps.in_cluster != 0)
     limit_moves(params, std::max(1u, o.caps.in_cluster > o.elsewhere.all ? o.caps.in_cluster - o.elsewhere.all : 0));
-  if (ranks_ > kMostMoves) limit_moves(params, kMostMoves);
+  if (of_.ranks > kMostMoves) limit_moves(params, kMostMoves);
   // The epoch's Sets, in whose order reports count: a pool that joined meanwhile would shift the others.
   const auto& sets = o.job.status.epoch->sets;
   std::vector<observe::RankFacts> ranks;
+  std::vector<std::string> set_of_rank;
   const FailedMoves failed(o);
   for (const crds::RankPlace& place : o.job.status.ranks) {
+    set_of_rank.push_back(place.set);
     ranks.push_back(facts_of(place, collector_, moves_, failed, cpu, o));
     const auto why = too_large.find(place.rank.value);
     if (why != too_large.end() && ranks.back().blocked_reason.empty()) ranks.back().blocked_reason = why->second;
   }
-  decide::Snapshot snapshot =
-      observe::make_snapshot(observe::make_platform(sets, nodes, calibration_, speeds_of_cores(o)), ranks, nodes);
-  const bool mixed = work_.unit() == observe::WorkUnit::kMixed;  // the condition MixedUnits says it
+  decide::Snapshot snapshot = observe::make_snapshot(yardstick_.platform(sets, nodes, set_of_rank), ranks, nodes);
+  const bool mixed = yardstick_.unit() == observe::WorkUnit::kMixed;  // the condition MixedUnits says it
   Result<decide::Plan> plan = fail(ErrorCode::kInvalid, "instructions of some ranks and CPU time of others");
   if (!mixed) plan = decide::make_plan(snapshot, *window_, params);
   Decided out;
   if (!plan) {
     log_warning("no decision could be made", {{"error", plan.error().message}});
-    settle_work(o);
+    settle(o);
     state_ = std::move(*window_).close(decide::next_cadence(window_->cadence(), window_->completed(), false, params_));
     round_predictabilities(state_);
     open_window();
@@ -148,25 +148,15 @@ std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
     for (const auto& move : plan->moves)
       out.moves.push_back({"", move.rank.value, snapshot.platform.sets[move.to_set.value].name,
                            snapshot.platform.processor(move.to).name, move.gain_window});
-  if (!out.moves.empty()) {
-    predicted_sum_ += out.predicted_gain_seconds;
-    counted_ = std::max(1.0, counted);
-  }
+  if (!out.moves.empty()) gains_.predict(out.predicted_gain_seconds, counted);
   const decide::Cadence next = plan->next;
   if (records_)
     out.record = std::make_shared<const std::string>(record_of(o, params, std::move(snapshot), std::move(*plan)));
   state_ = std::move(*window_).close(next);
   round_predictabilities(state_);
-  settle_work(o);
+  settle(o);
   open_window();
   return out;
-}
-
-std::map<std::string, double> Rescheduler::speeds_of_cores(const Observed& o) const {
-  std::map<std::string, std::size_t> ranks;
-  for (const crds::RankPlace& place : o.job.status.ranks) ++ranks[place.set];
-  const auto most = std::ranges::max_element(ranks, {}, [](const auto& set) { return set.second; });
-  return most == ranks.end() ? std::map<std::string, double>{} : benchmarks_.relative_to(most->first);
 }
 
 std::string Rescheduler::record_of(const Observed& o, const decide::Params& params, decide::Snapshot snapshot,
@@ -174,7 +164,7 @@ std::string Rescheduler::record_of(const Observed& o, const decide::Params& para
   return record::to_line({.name_space = o.job.metadata.name_space,
                           .job = o.job.metadata.name,
                           .uid = o.job.metadata.uid,
-                          .attempt = attempt_,
+                          .attempt = of_.number,
                           .time = to_rfc3339(o.now),
                           .params = params,
                           .snapshot = std::move(snapshot),
