@@ -48,11 +48,11 @@ struct PhaseTime {
   Time time{};  // when it began
 };
 
-// The pause of one wave as this rank saw it, milliseconds. total = last rank stopped at the gate ->
-// first rank computing again; the parts overlap between ranks.
+// What one wave cost the program, milliseconds: total = the last rank's arrival at the edge -> the last rank's return from it. The parts
+// lie within it, and overlap between ranks.
 struct PauseParts {
   double total_ms = 0;
-  double gate_ms = 0;   // first rank at the gate -> last rank stopped
+  double gate_ms = 0;   // the last rank's arrival at the edge -> the last rank stopped; close is its end
   double close_ms = 0;  // closing the MPI session, slowest rank
   double dump_ms = 0;
   double transfer_ms = 0;  // overlaps the dump

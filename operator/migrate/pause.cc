@@ -1,4 +1,6 @@
-// The parts of the pause, from what the sidecars have measured.
+// What a wave costs the program, and its parts, from what the sidecars have measured. The program loses the time from the last rank's
+// arrival at the edge (the others would have waited for it in any case) to the last rank's return from it (the next superstep waits for
+// that one).
 #include <algorithm>
 
 #include "base/core/significant.h"
@@ -7,12 +9,12 @@
 namespace bsp::migrate {
 
 void Machine::measure() {
-  std::uint64_t first_gate = ~0ull, last_stop = 0, first_compute = ~0ull, first_open = ~0ull;
+  std::uint64_t last_arrival = 0, last_stop = 0, last_return = 0, first_open = ~0ull;
   auto ms = [](std::uint64_t ns) { return static_cast<double>(ns) * 1e-6; };
   crds::PauseParts pause;
   auto stop_side = [&](const SeatView* pod) {
     if (!pod || !pod->status) return;
-    if (pod->status->gate_reached_ns) first_gate = std::min(first_gate, pod->status->gate_reached_ns);
+    last_arrival = std::max(last_arrival, pod->status->gate_reached_ns);
     last_stop = std::max(last_stop, pod->status->stopped_ns);
     pause.close_ms = std::max(pause.close_ms, ms(pod->status->close_ns));
   };
@@ -22,15 +24,16 @@ void Machine::measure() {
     const bool on_target = moved != wave_.moves.end() && moved->target() == seat_of(member);
     stop_side(on_target ? find(moved->source()) : &pod);
     if (const wire::SaveStatus* save = saved(pod)) pause.dump_ms = std::max(pause.dump_ms, ms(save->dump_ns));
-    if (pod.status->first_compute_ns) {
-      first_compute = std::min(first_compute, pod.status->first_compute_ns);
-      first_open = std::min(first_open, pod.status->first_compute_ns - pod.status->open_ns);
+    // The shim writes when the epoch was opened, that the rank runs, and then when it returned: what is older is of the epoch before.
+    if (const std::uint64_t returned = std::max(pod.status->first_compute_ns, pod.status->opened_ns)) {
+      last_return = std::max(last_return, returned);
+      first_open = std::min(first_open, returned - pod.status->open_ns);
     }
     pause.open_ms = std::max(pause.open_ms, ms(pod.status->open_ns));
   });
   if (last_stop == 0) return;  // nothing was paused
-  if (first_compute != ~0ull && first_compute > last_stop) pause.total_ms = ms(first_compute - last_stop);
-  if (first_gate < last_stop) pause.gate_ms = ms(last_stop - first_gate);
+  if (last_arrival != 0 && last_return > last_arrival) pause.total_ms = ms(last_return - last_arrival);
+  if (last_arrival != 0 && last_stop > last_arrival) pause.gate_ms = ms(last_stop - last_arrival);
   // From the operator's verdict to the first rank that received it: it is stored and sent.
   const auto committed = static_cast<std::uint64_t>(wave_.entered(Phase::kResuming).time_since_epoch().count());
   if (committed != 0 && first_open != ~0ull && first_open > committed) pause.commit_ms = ms(first_open - committed);

@@ -223,7 +223,7 @@ void Calibration::add_move(const std::string& from, const std::string& to, std::
   if (bytes > 0 && pause.transfer_ms > 0)
     bandwidth_[{from, to}].add(static_cast<double>(bytes) / (pause.transfer_ms * 1e-3));
   // It spans the clocks of two nodes, which may differ by minutes. Each part was measured with one clock.
-  const double parts = std::max(pause.dump_ms, pause.transfer_ms) + pause.restore_ms + pause.open_ms;
+  const double parts = pause.close_ms + std::max(pause.dump_ms, pause.transfer_ms) + pause.restore_ms + pause.open_ms;
   const double total = std::min(pause.total_ms, 2 * parts + kBesidesMs);
   if (!(total > 0)) return;
   pause_.add(total * 1e-3);

@@ -5,7 +5,7 @@
 //   cpu(j)   = the median of that over the nodes of Set j that have ranks, smoothed; of less than kFewNodes nodes, sum
 //              of I / sum of CT over the ranks in the Set. So one slow node does not make its whole Set appear slow.
 //   T(a,b)   = time of a checkpoint's transfer / its bytes
-//   Mig      = pause of a wave − bytes · T, at least 0
+//   Mig      = pause of a wave − bytes · T, at least 0; the pause is what the program loses (crds/rankmigration.h)
 //   C(a,b)   = bytes/s of all ranks together, where they were seen to share the link (decide/links.h)
 //
 // Smoothing: x ← x + w·(new − x), w = max(1/samples, kWeight): a plain mean first, then an aging one. Of a Set's first kSettled speeds

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The complete pause of a move compared with raw criu: real pods, everything between the last rank's stop and the first rank
-computing again.
+"""The complete pause of a move compared with raw criu: real pods, everything between the last rank's arrival at the edge and the last
+rank's return from it.
 
 A job of two ranks under the operator; rank 0, with 8, 64, 256 or 1024 MiB of memory, is moved back and forth by hand. The raw
 restore is that of the move: bsp-init runs a plain `criu restore`. Right after it, in the same pause, the target's pod takes a

@@ -6,11 +6,13 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import unittest
 import xml.dom.minidom
 
 from local_job import LocalJob, field_of, kill, lattice_boltzmann, on_host, sequential_field, sized_lattice_boltzmann, until_told, wait_for
 from places import with_places
+from stamps import Stamps
 
 
 class Runs(unittest.TestCase):
@@ -105,6 +107,27 @@ class Runs(unittest.TestCase):
             status, output = run.wait()
             self.assertEqual(status, 0, output)
             self.assertEqual(field_of(output), sequential_field(command, output), output)
+
+    def test_pause_is_what_the_program_loses(self):
+        """The status' pause against the time that the program itself sees pass at the barrier. One clock, so the program sees at least as
+        much; of several moves one isn't disturbed, between the program's clock and the shim's, by what else this machine does."""
+        moves = ["fast", "slow"] * 3
+        with tempfile.TemporaryDirectory(prefix="bsp-e2e-stamps-", dir="/tmp") as shared, Stamps("pause", shared, shared) as stamps, \
+             LocalJob("e2e-pause", stamps.stamping_until_told(), pools="slow=3x0.4,fast=2x0.4", stamps=stamps) as run:
+            run.wait_for_superstep(5)
+            for to in moves:
+                moved = run.local("migrate", "0", "--to", to, "--wait")
+                self.assertEqual(moved.returncode, 0, moved.stdout + moved.stderr + run.output.read_text())
+            made = sorted((m["status"] for m in run.objects("RankMigration").values()), key=lambda status: status["wave"])
+            told = [status["pause"]["totalMs"] / 1000 for status in made]
+            stamps.tell()
+            status, output = run.wait()
+            self.assertEqual(status, 0, output)
+            seen = stamps.pauses(rank=0)
+        self.assertEqual(len(seen), len(moves))
+        for own, operators in zip(seen, told, strict=True):
+            self.assertGreater(own, operators, (seen, told))
+        self.assertLess(min(own / operators for own, operators in zip(seen, told, strict=True)), 1.1, (seen, told))
 
     def test_move_requested_during_another(self):
         command = until_told()

@@ -58,6 +58,17 @@ class Stamps:
         with open(self.file, encoding="ascii") as lines:
             return audit.read(lines)
 
+    def pauses(self, rank):
+        """In seconds, of each barrier from which `rank` returned in another pod: from the last rank's arrival at it to the last rank's return."""
+        before, after = collections.defaultdict(dict), collections.defaultdict(dict)  # the barrier's number: {rank: its stamp}
+        for stamp in self.read():
+            before[stamp.superstep][stamp.rank] = stamp
+            after[stamp.superstep - 1].setdefault(stamp.rank, stamp)
+        def last(stamps):
+            return max(stamp.ns for stamp in stamps.values())
+        return [(last(after[barrier]) - last(before[barrier])) / 1e9 for barrier in sorted(after)
+                if rank in before[barrier] and before[barrier][rank].pod != after[barrier][rank].pod]
+
     def findings(self, ranks=2):
         """The auditor's findings. Requires stamps of every rank, because a file without them would prove nothing."""
         stamps = self.read()

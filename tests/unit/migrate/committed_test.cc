@@ -128,6 +128,32 @@ TEST_F(Committed, ButNotOnceAnotherRankWasAdmitted) {
   EXPECT_EQ(step().wave.phase, Phase::kFailed);
 }
 
+// What the program loses, whoever was first at the edge and first to leave it.
+TEST_F(Committed, ThePauseLastsFromTheLastArrivalToTheLastReturn) {
+  constexpr std::uint64_t kMs = 1'000'000, kBegin = 1'000'000'000'000'000'000;
+  const auto at = [](std::uint64_t ms) { return kBegin + ms * kMs; };
+  wire::RankStatus &source = *view.seats[{"a"}].status, &target = *view.seats[{"b"}].status,
+                   &stays = *view.seats[{"c"}].status;
+  source.gate_reached_ns = at(164), source.close_ns = 112 * kMs, source.stopped_ns = at(290);
+  stays.gate_reached_ns = at(100), stays.close_ns = 90 * kMs, stays.stopped_ns = at(280);
+  for (const char* pod : {"b", "c"})
+    view.seats[{pod}].status->phase = RankPhase::kRunning, view.seats[{pod}].status->epoch = 4;
+  target.open_ns = 30 * kMs, target.opened_ns = at(440), target.first_compute_ns = at(441);
+  stays.open_ns = 50 * kMs, stays.opened_ns = at(460), stays.first_compute_ns = at(461);
+  Answer s = step();
+  ASSERT_EQ(s.wave.phase, Phase::kSucceeded);
+  EXPECT_DOUBLE_EQ(s.wave.pause.total_ms, 461 - 164);
+  EXPECT_DOUBLE_EQ(s.wave.pause.gate_ms, 290 - 164);
+  EXPECT_DOUBLE_EQ(s.wave.pause.close_ms, 112);
+  EXPECT_LE(s.wave.pause.close_ms, s.wave.pause.gate_ms) << "each part lies within the pause";
+  // Its shim has opened the epoch, and not yet written when it returned from the edge: that time is the last epoch's.
+  stays.first_compute_ns = at(20);
+  EXPECT_DOUBLE_EQ(step().wave.pause.total_ms, 460 - 164);
+  // The source ended before anybody asked when it came to the edge.
+  view.seats[{"a"}].status.reset();
+  EXPECT_DOUBLE_EQ(step().wave.pause.total_ms, 460 - 100);
+}
+
 // Their sidecars ended with their pods, so a later leader knows nothing else of them. A stopped rank ends well only once it
 // has gone on.
 TEST_F(Committed, RanksThatEndedWellHaveGoneOn) {

@@ -173,7 +173,8 @@ TEST(WaveSimPlain, SucceedsWithoutFaults) {
     ASSERT_EQ(o.wave.phase, Phase::kSucceeded) << "seed " << seed << '\n' << o.trace;
     EXPECT_GT(o.wave.pause.total_ms, 0);
     EXPECT_GT(o.wave.pause.commit_ms, 0);
-    EXPECT_LE(o.wave.pause.commit_ms, o.wave.pause.total_ms);
+    for (const double part : {o.wave.pause.commit_ms, o.wave.pause.gate_ms, o.wave.pause.close_ms})
+      EXPECT_LE(part, o.wave.pause.total_ms);
     ASSERT_EQ(o.wave.transfer_ms.size(), s.moves);
     EXPECT_EQ(std::ranges::max(o.wave.transfer_ms), o.wave.pause.transfer_ms);
     EXPECT_EQ(phases_of(o.wave),

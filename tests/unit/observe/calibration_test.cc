@@ -161,6 +161,10 @@ TEST(Calibration, AMoveShowsBandwidthAndFixedCost) {
   c.add_move("slow", "fast", 100'000'000, {.total_ms = 300, .transfer_ms = 500});
   EXPECT_DOUBLE_EQ(c.fixed("fast").value, 0);
   EXPECT_TRUE(c.fixed("fast").measured);
+  // Closing the epoch is part of what a move costs.
+  c = {};
+  c.add_move("slow", "fast", 0, {.total_ms = 3000, .close_ms = 1500});
+  EXPECT_DOUBLE_EQ(c.fixed("fast").value, 3);
   // The target's clock is five minutes ahead of the source's: no move would ever pay again.
   c = {};
   c.add_move("slow", "fast", 100'000'000, {.total_ms = 300'900, .transfer_ms = 500});
