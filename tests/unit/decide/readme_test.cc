@@ -1,4 +1,4 @@
-// The worked example of operator/decide/README.md says what the code computes. UPDATE_GOLDEN=1 rewrites it.
+// The worked example of docs/decide.md says what the code computes. UPDATE_GOLDEN=1 rewrites it.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -34,7 +34,7 @@ std::string readme_example() {
 }
 
 TEST(Readme, ItsWorkedExampleIsWhatTheCodeComputes) {
-  const std::string path = std::string(BSP_SOURCE_DIR) + "/operator/decide/README.md", fence = "```\n";
+  const std::string path = std::string(BSP_SOURCE_DIR) + "/docs/decide.md", fence = "```\n";
   std::ifstream in(path, std::ios::binary);
   ASSERT_TRUE(in) << path;
   std::ostringstream whole;
