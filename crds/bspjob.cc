@@ -142,6 +142,8 @@ Result<void> validate(const BspJobSpec& spec) {
     return invalid("spec.checkpoint.sizeLimit", "must be a quantity such as 512Mi or 2Gi");
   if (const auto interval = duration_seconds(spec.checkpoint.interval); !interval || *interval == 0)
     return invalid("spec.checkpoint.interval", "must be a duration such as 30s, 5m or 1h30m");
+  if (!duration_seconds(spec.checkpoint.grace))
+    return invalid("spec.checkpoint.grace", "must be a duration such as 30s, 5m or 1h30m, or 0s for none");
   if (spec.checkpoint.keep < 1) return invalid("spec.checkpoint.keep", "must be at least 1 set");
   if (const auto& storage = spec.checkpoint.storage) {
     const bool claim = storage->persistent_volume_claim.has_value(), host = storage->host_path.has_value();

@@ -16,6 +16,7 @@
 #include "crds/meta.h"
 #include "crds/names.h"
 #include "crds/places.h"
+#include "crds/rank_groups.h"
 
 namespace bsp::crds {
 
@@ -72,6 +73,7 @@ struct CheckpointSpec {
   Quantity size_limit{"2Gi"};   // of the tmpfs that receives a checkpoint, and holds one until it is stored
   std::string interval = "5m";  // between checkpoint sets
   std::uint32_t keep = 2;       // sets, >= 1
+  std::string grace = "2m";     // for a last set before the pods of a job that is suspended go
   std::optional<CheckpointStorage> storage;  // not set: no sets are made
 };
 
@@ -163,7 +165,12 @@ struct StoredSet {
   std::uint64_t bytes = 0;    // of all images
   std::string image;          // of the program's container, as its node resolved it
   std::string digests;        // SHA-256 of each rank's stored file, 32 bytes a rank, in base64
-  std::string unusable;       // why no attempt can start from it; "": none has failed
+  // What a process of it finds again where it is restored. "": not known.
+  std::string runtime;   // build id of libbspmpi.so
+  std::string account;   // user and groups of the program
+  std::string mounts;    // of the program's container
+  RankGroups features;   // by CPU features that the program's libraries have seen (bits in hexadecimal)
+  std::string unusable;  // why no attempt can start from it; "": none has failed
 };
 
 // A set that has been dumped and isn't stored yet.
@@ -188,6 +195,9 @@ struct CheckpointStatus {
   std::uint64_t ids_used = 0;
   std::optional<std::uint64_t> restored;  // set from which the present attempt started; not set: from the beginning
   std::uint32_t without_progress = 0;     // attempts that failed since the last one that stored a set
+  // The job is to be suspended: sets above this id are made for that. Not set: it isn't, or has no pods any more.
+  std::optional<std::uint64_t> suspending;
+  std::string asked;  // the last set that a person asked for and that was begun (kAnnotationCheckpoint)
 };
 
 struct SetRanks {

@@ -69,6 +69,7 @@ constexpr void fields_of(Of<CheckpointSpec>, auto&& v) {
   v("sizeLimit", &CheckpointSpec::size_limit);
   v("interval", &CheckpointSpec::interval);
   v("keep", &CheckpointSpec::keep);
+  v("grace", &CheckpointSpec::grace);
   v("storage", &CheckpointSpec::storage);
 }
 constexpr void fields_of(Of<SidecarSpec>, auto&& v) { v("resources", &SidecarSpec::resources); }
@@ -119,6 +120,10 @@ constexpr void fields_of(Of<StoredSet>, auto&& v) {
   v("bytes", &StoredSet::bytes);
   v("image", &StoredSet::image);
   v("digests", &StoredSet::digests);
+  v("runtime", &StoredSet::runtime);
+  v("account", &StoredSet::account);
+  v("mounts", &StoredSet::mounts);
+  v("features", &StoredSet::features);
   v("unusable", &StoredSet::unusable);
 }
 
@@ -140,6 +145,8 @@ constexpr void fields_of(Of<CheckpointStatus>, auto&& v) {
   v("idsUsed", &CheckpointStatus::ids_used);
   v("restored", &CheckpointStatus::restored);
   v("withoutProgress", &CheckpointStatus::without_progress);
+  v("suspending", &CheckpointStatus::suspending);
+  v("asked", &CheckpointStatus::asked);
 }
 
 constexpr void fields_of(Of<SetRanks>, auto&& v) {

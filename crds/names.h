@@ -53,6 +53,8 @@ inline constexpr std::string_view kAnnotationMigration = "migbsp.io/migration"; 
 inline constexpr std::string_view kAnnotationRanks = "migbsp.io/ranks";
 // On a rank's pod, by a person or a tool: the Set that the rank is to move to, or * for any other node.
 inline constexpr std::string_view kAnnotationMoveTo = "migbsp.io/move-to";
+// On a BSPJob, by a person or a tool: each new value, such as the time, asks for a checkpoint set.
+inline constexpr std::string_view kAnnotationCheckpoint = "migbsp.io/checkpoint";
 inline constexpr std::string_view kAnnotationPodHash =
     "migbsp.io/made-from";  // SHA-256 of the pod as the operator sent it
 // On nodes, by `local` or an administrator: what a rank gets there, as a fraction of a core of any one kind; the same for all

@@ -7,7 +7,10 @@
 #include "base/core/base64.h"
 #include "base/core/first_few.h"
 #include "base/core/significant.h"
+#include "crds/names.h"
 #include "crds/stored_status.h"
+#include "operator/reconcile/kernel/checkpoints/skew.h"
+#include "operator/reconcile/kernel/status.h"
 
 namespace bsp::reconcile {
 namespace {
@@ -51,6 +54,17 @@ crds::CheckpointStatus& checkpoint_of(crds::BspJobStatus& status) {
   return *status.checkpoint;
 }
 
+// A person writes the time; of anything else so many characters will do, and no half of one.
+std::string asked_set(const crds::BspJob& job) {
+  constexpr std::size_t kMost = 64;
+  const auto asked = job.metadata.annotations.find(std::string(names::kAnnotationCheckpoint));
+  if (asked == job.metadata.annotations.end()) return "";
+  std::string text;
+  for (const char c : asked->second)
+    if (text.size() < kMost) text += c > ' ' && c <= '~' ? c : '?';
+  return text;
+}
+
 // Of people's status: the newest set.
 void show_newest(crds::CheckpointStatus& c) {
   c.superstep = c.sets.empty() ? Superstep{} : c.sets.back().superstep;
@@ -73,12 +87,9 @@ std::string image_of(const Observed& o) {
 
 }  // namespace
 
-bool set_is_due(const Observed& o) {
+bool can_make_set(const Observed& o) {
   if (!makes_sets(o.job) || !o.job.status.epoch) return false;
-  const auto& c = o.job.status.checkpoint;
-  if (c && c->pending) return false;
-  const auto interval = crds::duration_seconds(o.job.spec.checkpoint.interval);
-  if (!interval || o.set_for < std::chrono::seconds(*interval)) return false;
+  if (const auto& c = o.job.status.checkpoint; c && c->pending) return false;
   return std::ranges::all_of(o.job.status.ranks, [&](const crds::RankPlace& place) {
     const wire::RankStatus* s = o.said(place.seat());
     // A storage that still holds an abandoned set's image would only make the next one fail.
@@ -87,11 +98,37 @@ bool set_is_due(const Observed& o) {
   });
 }
 
+bool set_is_due(const Observed& o) {
+  const auto interval = crds::duration_seconds(o.job.spec.checkpoint.interval);
+  if (!interval) return false;
+  const Duration grace = std::chrono::seconds(crds::duration_seconds(o.job.spec.checkpoint.grace).value_or(0));
+  // Ranks are still on a node that is drained, and its pods may be evicted in a moment.
+  const bool leaves = !o.leaving.empty() && grace > Duration{} &&
+                      o.draining_for + grace >= from_seconds(static_cast<double>(std::min<std::uint64_t>(
+                                                    o.job.spec.run_policy.drain_timeout_seconds, 1'000'000'000)));
+  const Duration pause =
+      leaves ? std::min<Duration>(grace, std::chrono::seconds(*interval)) : std::chrono::seconds(*interval);
+  return o.set_for >= pause && can_make_set(o);
+}
+
+bool set_is_asked(const Observed& o) {
+  const std::string asked = asked_set(o.job);
+  return !asked.empty() && (!o.job.status.checkpoint || o.job.status.checkpoint->asked != asked);
+}
+
+std::optional<Event> refuse_set(const Observed& o, crds::BspJobStatus& status) {
+  if (makes_sets(o.job) || !set_is_asked(o)) return std::nullopt;
+  checkpoint_of(status).asked = asked_set(o.job);
+  return Event{"Warning", kCheckpointFailed,
+               "a checkpoint set was asked for, and the job has no spec.checkpoint.storage to put one"};
+}
+
 migrate::Wave begin_set(const Observed& o, crds::BspJobStatus& status) {
   check(status.epoch.has_value(), "a wave begins in an open epoch");
   migrate::Wave wave;
   wave.number = ++status.wave;
   wave.checkpoint = migrate::Checkpoint{.set = ++checkpoint_of(status).ids_used, .attempt = status.attempt};
+  status.checkpoint->asked = asked_set(o.job);
   wave.base_epoch = status.epoch->epoch;
   wave.next_epoch = status.epochs_used++;
   wave.rollback_epoch = status.epochs_used++;
@@ -104,8 +141,20 @@ migrate::Wave begin_set(const Observed& o, crds::BspJobStatus& status) {
 std::vector<Event> note_set(const migrate::Wave& wave, const Observed& o, crds::BspJobStatus& status) {
   if (!wave.checkpoint) return {};
   crds::CheckpointStatus& c = checkpoint_of(status);
-  if (wave.phase != migrate::Phase::kSucceeded)
-    return abandon(wave.checkpoint->set, wave.message.empty() ? wave.reason : wave.message, c);
+  if (wave.phase != migrate::Phase::kSucceeded) {
+    auto events = abandon(wave.checkpoint->set, wave.message.empty() ? wave.reason : wave.message, c);
+    // The ranks stopped, or would have, but for one.
+    if (wave.reason != "CheckpointFailed" && wave.reason != "Postponed") return events;
+    const bool was = is_on(status, kNotCheckpointable);
+    turn_condition(o, status, kNotCheckpointable, true, wave.reason, wave.message);
+    if (!was)
+      events.push_back(
+          {"Warning", kNotCheckpointable,
+           std::format("{}; as long as that is so the job has no newer checkpoint set to go on from", wave.message)});
+    return events;
+  }
+  if (is_on(status, kNotCheckpointable))
+    turn_condition(o, status, kNotCheckpointable, false, "Dumped", "every rank was dumped");
   c.pending = crds::PendingSet{.id = wave.checkpoint->set,
                                .superstep = {wave.gate.superstep},
                                .epoch = wave.base_epoch,
@@ -153,15 +202,16 @@ std::optional<std::vector<Event>> settle_set(const Observed& o, crds::BspJobStat
                    std::format("the storage has not taken it within {:.0f} s: {}", to_seconds(limit), waiting.text()),
                    c);
   }
-  c.sets.push_back({.id = pending.id,
-                    .superstep = pending.superstep,
-                    .epoch = pending.epoch,
-                    .attempt = pending.attempt,
-                    .time = pending.time,
-                    .bytes = bytes,
-                    .image = image_of(o),
-                    .digests = base64_encode(digests),
-                    .unusable = ""});
+  crds::StoredSet& set = c.sets.emplace_back();
+  set.id = pending.id;
+  set.superstep = pending.superstep;
+  set.epoch = pending.epoch;
+  set.attempt = pending.attempt;
+  set.time = pending.time;
+  set.bytes = bytes;
+  set.image = image_of(o);
+  set.digests = base64_encode(digests);
+  describe_program(o, set);
   c.pending.reset();
   c.message.clear();
   while (c.sets.size() > o.job.spec.checkpoint.keep) c.sets.erase(c.sets.begin());
@@ -192,6 +242,7 @@ void choose_set(crds::BspJobStatus& status) {
   crds::CheckpointStatus& c = *status.checkpoint;
   c.pending.reset();  // its images were in memory that is gone
   c.restored.reset();
+  c.suspending.reset();
   for (const crds::StoredSet& set : c.sets)
     if (set.unusable.empty()) c.restored = set.id;  // the newest
 }
@@ -211,15 +262,12 @@ Resumption resume_from(const crds::StoredSet& set, const Observed& o) {
     return resumption;
   }
   FirstFew waiting;
+  const Skew skew(set, o.job.status.ranks.size());
   for (const crds::RankPlace& place : o.job.status.ranks) {
     const std::uint32_t rank = place.rank.value;
-    if (const PodFacts* pod = o.pod(place.seat());
-        pod && !set.image.empty() && !pod->image.empty() && pod->image != set.image) {
-      resumption.unusable =
-          std::format("it was made with image {}, and pod {} has {}", set.image, place.pod, pod->image);
-      return resumption;
-    }
     const wire::RankStatus* s = o.said(place.seat());
+    if (const PodFacts* pod = o.pod(place.seat()))
+      if (resumption.unusable = skew.of(place, *pod, s); !resumption.unusable.empty()) return resumption;
     const bool of_set = s && s->transfer.migration == wire::set_name(set.id);
     if (of_set && s->transfer.phase == wire::TransferPhase::kFailed && s->transfer.unusable) {
       resumption.unusable = std::format("rank {}: {}", rank, s->transfer.error);
@@ -255,7 +303,7 @@ Duration loading_limit(const crds::StoredSet& set, const crds::BspJob& job) {
 }
 
 std::uint32_t failed_attempts(crds::BspJobStatus& status) {
-  if (!status.checkpoint) return status.attempt;
+  if (!status.checkpoint || status.checkpoint->ids_used == 0) return status.attempt;
   crds::CheckpointStatus& c = *status.checkpoint;
   if (!c.sets.empty() && c.sets.back().attempt == status.attempt) c.without_progress = 0;
   return c.without_progress;

@@ -20,13 +20,21 @@ namespace bsp::reconcile {
 
 inline constexpr const char* kCheckpointStored = "CheckpointStored";
 inline constexpr const char* kCheckpointFailed = "CheckpointFailed";
+// A condition: a rank could not be dumped, so there is no set.
+inline constexpr const char* kNotCheckpointable = "NotCheckpointable";
 inline constexpr const char* kSetUnusable = "SetUnusable";
 inline constexpr const char* kResumedFrom = "ResumedFrom";
 
 inline bool makes_sets(const crds::BspJob& job) { return job.spec.checkpoint.storage.has_value(); }
 
-// Every rank computes, the last set has been settled, and spec.checkpoint.interval is over.
+// Every rank computes, and no set is being made or stored.
+bool can_make_set(const Observed& o);
+// The same, and spec.checkpoint.interval is over; or a drain is about to evict pods (spec.checkpoint.grace).
 bool set_is_due(const Observed& o);
+// A person has asked for one (names::kAnnotationCheckpoint), and none was begun since.
+bool set_is_asked(const Observed& o);
+// Of a job that makes none: why, once. nullopt: nobody has asked.
+std::optional<Event> refuse_set(const Observed& o, crds::BspJobStatus& status);
 // The wave that makes one, under an id and epochs that were never used.
 migrate::Wave begin_set(const Observed& o, crds::BspJobStatus& status);
 // What such a wave leaves once it has ended: a pending set, or why there is none.

@@ -7,6 +7,7 @@
 
 #include "crds/fencing.h"
 #include "operator/reconcile/kernel/checkpoints.h"
+#include "operator/reconcile/kernel/checkpoints/suspension.h"
 #include "operator/reconcile/kernel/drain.h"
 #include "operator/reconcile/kernel/gang.h"
 #include "operator/reconcile/kernel/history.h"
@@ -188,7 +189,8 @@ std::pair<std::string, std::string> JobKernel::hold() const {
 
 void JobKernel::suspend() {
   auto [reason, message] = hold();
-  enter(JobPhase::kSuspended, std::move(reason), std::move(message));
+  end_hold(status());
+  enter(JobPhase::kSuspended, std::move(reason), message + what_is_kept(o.job.spec, status()));
 }
 
 void JobKernel::suspended() {
@@ -203,10 +205,12 @@ void JobKernel::suspended() {
   }
   if (held()) {
     const auto [reason, message] = hold();
-    if (status().reason == reason && status().message == message) return;
+    // What is kept was said when the pods began to go.
+    if (status().reason == reason && (status().message == message || status().message.starts_with(message + "; ")))
+      return;
     stores = true;
     status().reason = reason;
-    status().message = message;
+    status().message = message + what_is_kept(o.job.spec, status());
     return;
   }
   if (!notices.migrations.empty()) return;

@@ -40,6 +40,10 @@ void JobClocks::fill(Observed& o) {
   o.set_for = set_.of(runs ? std::format("attempt {} set {}", status.attempt, sets) : "", {}, o.steady);
   const bool pending = checkpoint && checkpoint->pending;
   o.pending_for = pending_.of(pending ? std::format("set {}", checkpoint->pending->id) : "", {}, o.steady);
+  const bool suspending = checkpoint && checkpoint->suspending && runs;
+  o.suspending_for = suspending_.of(
+      suspending ? std::format("attempt {} set {}", status.attempt, *checkpoint->suspending) : "", {}, o.steady);
+  if (!suspending) o.suspending_for = {};
   const bool moves = status.phase == crds::JobPhase::kMigrating;
   const auto wave = moves ? stored_wave(status) : std::nullopt;
   wave_.note(wave && *wave ? &**wave : nullptr, o.steady);

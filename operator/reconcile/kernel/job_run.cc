@@ -4,6 +4,7 @@
 
 #include "base/core/significant.h"
 #include "operator/reconcile/kernel/checkpoints.h"
+#include "operator/reconcile/kernel/checkpoints/suspension.h"
 #include "operator/reconcile/kernel/drain.h"
 #include "operator/reconcile/kernel/gang.h"
 #include "operator/reconcile/kernel/job_kernel.h"
@@ -23,6 +24,10 @@ void JobKernel::running() {
     std::ranges::move(*settled, std::back_inserter(notices.events));
     return;
   }
+  if (note_hold(o, held(), notices.events, status())) {
+    stores = true;
+    return;
+  }
   if (*stored && !migrate::is_finished(**stored)) return migrating(**stored);
   if (*stored) after_wave(**stored);
   end_orphans(*stored ? &**stored : nullptr);
@@ -36,7 +41,7 @@ void JobKernel::running() {
     return fail_attempt(*failure);
   }
   if (past_deadline()) return fail_by_deadline();
-  if (held()) return suspend();
+  if (held() && last_set(o) == LastSet::kSettled) return suspend();
   if (const std::uint32_t seen = waves_seen(o); seen > status().wave) {
     // An older status was restored, or a lost one rebuilt: sidecars refuse verbs of waves that they have seen overtaken.
     status().wave = seen + 1;
@@ -55,12 +60,18 @@ void JobKernel::running() {
   const bool kills = std::ranges::contains(work.actions, migrate::ActionKind::kKill, &migrate::Action::kind);
   if (!notices.migrations.empty() || !work.delete_pods.empty() || kills || !o.being_made.empty()) return;
   if (auto remove = remove_older_sets(o)) work.actions.push_back(std::move(*remove));
-  if (set_is_due(o)) {
+  if (auto refused = refuse_set(o, status())) {
+    stores = true;
+    notices.events.push_back(std::move(*refused));
+    return;
+  }
+  const bool due = held() ? last_set(o) == LastSet::kDue : set_is_due(o) || (set_is_asked(o) && can_make_set(o));
+  if (due) {
     const migrate::Wave wave = begin_set(o, status());
     return enter(JobPhase::kMigrating, "Checkpointing",
                  std::format("checkpoint set {} is being made", wave.checkpoint->set));
   }
-  begin_moves();
+  if (!held()) begin_moves();
 }
 
 // A wave of the moves that the cost model and users request.
@@ -133,7 +144,8 @@ void JobKernel::migrating(const migrate::Wave& wave) {
   const bool ends = wave.phase == migrate::Phase::kPreparing &&
                     std::ranges::any_of(status().ranks, [&](const auto& place) { return exited_well(place); });
   const std::string deleted = deleted_of(wave, o);
-  const std::string cancelled = held()             ? "the job is being suspended"
+  const bool suspends = held() && !makes_last_set(wave, o);
+  const std::string cancelled = suspends           ? "the job is being suspended"
                                 : past_deadline()  ? "the job's deadline has passed"
                                 : ends             ? "the program is ending"
                                 : !deleted.empty() ? std::format("RankMigration {} was deleted", deleted)
@@ -142,7 +154,7 @@ void JobKernel::migrating(const migrate::Wave& wave) {
   const auto failure = find_failure(o, job_limits);
   if (failure && cause_may_show(*failure)) return;  // no rank goes on any more
   migrate::View view = view_of(o, silence, cancelled);
-  view.job_ends = held() || past_deadline();
+  view.job_ends = suspends || past_deadline();
   view.bytes_per_second = bandwidth_of(wave, o);
   const migrate::Step step = migrate::step(wave, view, o.now, limits);
   notices.migrations = show_wave(wave, o);

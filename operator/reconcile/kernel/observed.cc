@@ -9,6 +9,7 @@
 
 #include "base/json/fields.h"
 #include "crds/names.h"
+#include "operator/reconcile/kernel/checkpoints/skew.h"
 #include "operator/reconcile/kernel/pods.h"
 
 namespace bsp::reconcile {
@@ -197,6 +198,8 @@ PodFacts pod_facts(const json& pod) {
     facts.runtime_image = image_by_digest(text_at(*sidecar, "image"), started ? text_at(*started, "imageID") : "");
   }
   facts.move_to = text_at(part_at(metadata, "annotations"), names::kAnnotationMoveTo);
+  facts.account = account_of(pod);
+  facts.mounts = mounts_of(pod);
   const PodRequest request = request_of(pod);
   const std::vector<std::uint32_t> ranks = request.ranks();
   facts.apps.resize(ranks.size());

@@ -98,6 +98,7 @@ struct PodFacts {
   std::string runtime_image;         // of its sidecar, by digest once its node says it (image_by_digest in pods.h)
   std::string image;                 // of the app containers, as the node resolved it; "": not known yet
   bool sidecar_out_of_memory = false;  // it was killed for that, now or the last time it ended
+  std::string account, mounts;         // of the program (checkpoints/skew.h)
   bool operator==(const PodFacts&) const = default;
 
   // Of a seat that the pod doesn't have: nothing is known.
@@ -172,15 +173,16 @@ struct Observed {
   Time now{};           // to be stored, and nothing else
   SteadyTime steady{};  // what limits are counted on
   // job_clocks.h: for how long, as far as this operator can tell, …
-  Duration started_for{};                           // … since status.startTime
-  Duration ended_for{};                             // … since status.completionTime
-  Duration starting_for{};                          // … it has seen this attempt in phase Starting
-  Duration start_counts_for{};                      // … the same, anew whenever its gang has waited (gang.h)
-  Duration restarting_for{};                        // … since the last attempt failed
-  Duration draining_for{};                          // … it has seen ranks on nodes that they have to leave
-  Duration set_for{};                               // … since the last checkpoint set was begun, or the ranks run
-  Duration pending_for{};                           // … it has seen the pending set
-  Duration blank_for{};                             // … it has seen pods of the job, but no status
+  Duration started_for{};       // … since status.startTime
+  Duration ended_for{};         // … since status.completionTime
+  Duration starting_for{};      // … it has seen this attempt in phase Starting
+  Duration start_counts_for{};  // … the same, anew whenever its gang has waited (gang.h)
+  Duration restarting_for{};    // … since the last attempt failed
+  Duration draining_for{};      // … it has seen ranks on nodes that they have to leave
+  Duration set_for{};           // … since the last checkpoint set was begun, or the ranks run
+  Duration pending_for{};       // … it has seen the pending set
+  Duration suspending_for{};    // … it has seen that the job is to be suspended (checkpoints/suspension.h)
+  Duration blank_for{};         // … it has seen pods of the job, but no status
   std::map<migrate::Phase, SteadyTime> wave_since;  // … and since when the wave in each of its phases
 
   // What is known of the place where a rank is, or of any other seat; null: nothing.

@@ -201,7 +201,6 @@ void add_resources(json& container, const crds::BspJob& job) {
   if (const json& resources = job.spec.sidecar.resources; !resources.empty()) container["resources"] = resources;
 }
 
-constexpr const char* kSetsVolume = "bsp-sets";
 constexpr int kStorageGroup = 64600;
 
 // The sidecar alone mounts it.

@@ -69,6 +69,8 @@ nlohmann::json asked_seccomp(const crds::BspJobSpec& spec);
 // criu can't dump a process under any filter without CAP_SYS_ADMIN outside of all user namespaces (it asks the kernel for
 // PTRACE_O_SUSPEND_SECCOMP), whatever the filter lets through. So the profile stays only where no rank is to move.
 bool keeps_seccomp(const crds::BspJobSpec& spec);
+// Of a job that makes checkpoint sets: where its sidecars put them.
+inline constexpr const char* kSetsVolume = "bsp-sets";
 nlohmann::json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDefaults& image,
                         const PodOptions& options = {});
 // `files`: names and PEM texts.

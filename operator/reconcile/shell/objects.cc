@@ -5,6 +5,7 @@
 
 #include "crds/stored_status.h"
 #include "operator/kube/fields.h"
+#include "operator/reconcile/kernel/checkpoints/skew.h"
 #include "operator/reconcile/kernel/gang.h"
 
 namespace bsp::reconcile {
@@ -96,7 +97,8 @@ void keep_causes(Object& status) {
 }
 
 void trim_pod(Object& pod) {
-  keep(pod, {"apiVersion", "kind", "metadata", "spec", "status"});
+  keep_program(pod);
+  keep(pod, {"apiVersion", "kind", "metadata", "spec", "status", kOfProgram});
   keep_in(pod, "metadata",
           {"name", "namespace", "uid", "resourceVersion", "labels", "annotations", "ownerReferences",
            "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"});

@@ -189,6 +189,7 @@ const std::map<std::string, std::vector<json>> kAgainstRules{
     {"/spec/ranksPerPod", {0, 257, -1, "auto", "", "4x"}},
     {"/spec/checkpoint/sizeLimit", {"not a size", "-1Gi", "0", 0, "1 Gi"}},
     {"/spec/checkpoint/interval", {"", "5", "m", "5m30", "0s", "30s5m", "-5m", "1d", "5 m", "1h1h", "9999999999h"}},
+    {"/spec/checkpoint/grace", {"", "5", "m", "5m30", "30s5m", "-5m", "1d", "5 m", "1h1h", "9999999999h"}},
     {"/spec/checkpoint/storage",
      {json::object(), {{"hostPath", {{"path", "/a"}}}, {"persistentVolumeClaim", {{"claimName", "a"}}}}}},
     {"/spec/sets/label", {"", "no label", "/set", "Migbsp.io/set", "migbsp.io/", "a/b/c", "-set"}},

@@ -8,24 +8,13 @@
 #include <iostream>
 
 #include "operator/reconcile/kernel/checkpoints.h"
-#include "tests/unit/reconcile/world.h"
+#include "tests/unit/reconcile/sets.h"
 
 namespace bsp::reconcile::sim {
 namespace {
 
 using crds::JobPhase;
 using ::testing::HasSubstr;
-
-void stores_sets(World& w, const std::string& interval = "2s") {
-  w.job.spec.checkpoint.interval = interval;
-  w.job.spec.checkpoint.storage.emplace();
-  w.job.spec.checkpoint.storage->host_path = crds::HostPathSource{"/sets"};
-}
-std::size_t sets_of(const World& w) { return w.job.status.checkpoint ? w.job.status.checkpoint->sets.size() : 0; }
-const crds::StoredSet& newest(const World& w) { return w.job.status.checkpoint->sets.back(); }
-bool has_stored(World& w, std::uint64_t id) {
-  return w.run_until([&] { return sets_of(w) > 0 && newest(w).id >= id; }, 2000);
-}
 
 TEST(Checkpoints, AreStoredAgainAndAgain) {
   World w({.ranks = 3});
@@ -188,7 +177,9 @@ TEST(Checkpoints, AnotherImageIsNotRestored) {
   set.image = "registry/app@sha256:a";
   const Resumption resumption = resume_from(set, o);
   EXPECT_THAT(resumption.unusable, HasSubstr("sha256:a"));
+  EXPECT_THAT(resumption.unusable, HasSubstr("sha256:b"));
   EXPECT_FALSE(resumption.done);
+  EXPECT_TRUE(resumption.loads.empty());
 }
 
 TEST(Checkpoints, ASuspendedJobGoesOnFromTheNewest) {
@@ -297,6 +288,12 @@ void strike(World& w, const Strike& s) {
       return w.migrate_by_hand(std::format("m{}", s.at), s.rank, s.amount % 2 ? "fast" : "slow");
     case 13:
       return w.delete_pod(pod);
+    case 14:
+      w.job.spec.run_policy.suspend = true;
+      return;
+    case 15:
+      w.job.spec.run_policy.suspend = false;
+      return;
     default:
       return w.pause_api(s.amount);
   }
@@ -307,7 +304,7 @@ TEST(Checkpoints, AnyFaultsEndWell) {
   std::string trace;
   EXPECT_TRUE(rc::check("any faults end well", [&] {
     const auto faults = *rc::gen::container<std::vector<Strike>>(rc::gen::build<Strike>(
-        rc::gen::set(&Strike::at, rc::gen::inRange(10, 200)), rc::gen::set(&Strike::kind, rc::gen::inRange(0, 15)),
+        rc::gen::set(&Strike::at, rc::gen::inRange(10, 200)), rc::gen::set(&Strike::kind, rc::gen::inRange(0, 17)),
         rc::gen::set(&Strike::amount, rc::gen::inRange(0, 60)), rc::gen::set(&Strike::rank, rc::gen::inRange(0u, 3u))));
     World w({.ranks = 3, .slow = 5, .fast = 5, .supersteps = 150, .seed = *rc::gen::inRange(0u, 500u)});
     stores_sets(w);
@@ -318,6 +315,7 @@ TEST(Checkpoints, AnyFaultsEndWell) {
       w.tick();
     }
     for (auto& [name, p] : w.pods) p.storage_hangs = p.storage_fails = p.criu_fails = false;
+    w.job.spec.run_policy.suspend = false;
     const bool ended = w.run_until([&] { return crds::is_finished(w.job.status.phase); }, 6000);
     if (!w.violation.empty() || !ended) trace = w.trace;
     RC_ASSERT(w.violation == std::string());

@@ -84,7 +84,8 @@ TEST(Kueue, AnEvictedJobReturnsItsQuotaOnceNoPodIsLeft) {
   EXPECT_EQ(condition(w, "Requeued"), "False") << "the ClusterQueue says when";
   EXPECT_EQ(condition(w, "PodsReady"), "False");
   w.tick();
-  EXPECT_EQ(w.job.status.message, "waits in LocalQueue team: The ClusterQueue is stopped");
+  EXPECT_TRUE(w.job.status.message.starts_with("waits in LocalQueue team: The ClusterQueue is stopped; it has no "))
+      << w.job.status.message;
   EXPECT_EQ(w.unrest(), "");
   admit(w);
   ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;

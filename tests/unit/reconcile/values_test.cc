@@ -262,8 +262,11 @@ TEST(Trim, APodKeepsOnlyTheFieldsWeRead) {
     pod["spec"]["terminationGracePeriodSeconds"] = 7;
     pod["metadata"]["deletionGracePeriodSeconds"] = 9;
     pod["spec"]["resources"] = {{"requests", {{"cpu", "3"}, {"hugepages-2Mi", "2Mi"}}}};
+    pod["spec"]["volumes"] = {{{"name", "bsp-sets"}, {"hostPath", {{"path", "/sets"}}}}, {{"name", "data"}}};
+    pod["spec"]["containers"][0]["volumeMounts"] = {{{"name", "data"}, {"mountPath", "/data"}}};
     json trimmed = pod;
     trim_watched(kPod, trimmed);
+    EXPECT_EQ(pod_facts(trimmed).mounts, "/data = emptyDir");
     EXPECT_TRUE(pod_facts(trimmed) == pod_facts(pod)) << pod << "\n" << trimmed;
     ASSERT_EQ(pod_facts(trimmed).apps.size(), 2u) << "its seats";
     EXPECT_EQ(pod_facts(trimmed).apps[1].rank, 6u);

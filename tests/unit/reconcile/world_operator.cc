@@ -25,6 +25,10 @@ json World::pod_object(const Pod& pod) const {
                      {{"exitCode", pod.exit_code},
                       {"reason", pod.exit_code ? "Error" : "Completed"},
                       {"message", pod.exit_code && pod.status.mpi_finalized ? names::kFinalizedNote : ""}}}};
+  for (const json& container : part_at(part_at(pod.object, "spec"), "containers"))
+    if (const auto id = image_ids.find(text_at(container, "image"));
+        id != image_ids.end() && text_at(container, "name") == "app")
+      app["imageID"] = id->second;
   json status = {{"phase", "Running"}, {"containerStatuses", json::array({app})}};
   for (std::uint32_t i = 0; i < pod.beside.size(); ++i) {
     const Pod::End& end = pod.ends_beside[i];
@@ -347,6 +351,9 @@ void World::do_work(const Work& work) {
     pod.object = {{"metadata", {{"uid", pod.uid}, {"labels", object["metadata"]["labels"]}}}, {"spec", json::object()}};
     const json& sidecar = object["spec"]["initContainers"].front();
     pod.object["spec"]["initContainers"] = {{{"name", sidecar.at("name")}, {"image", sidecar.at("image")}}};
+    if (job.spec.checkpoint.storage) {  // a set knows of what it was made
+      for (const char* list : {"containers", "volumes"}) pod.object["spec"][list] = object["spec"][list];
+    }
     if (const auto id = runtimes.find(sidecar.at("image")); id != runtimes.end()) pod.status.runtime = id->second;
     const auto facts = std::ranges::find(nodes, pod.node, &observe::NodeFacts::name);
     if (const auto cpu = facts == nodes.end() ? cpus.end() : cpus.find(facts->set); cpu != cpus.end()) {
