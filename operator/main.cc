@@ -31,6 +31,8 @@ const bsp::cli::Program kProgram = {
      {"local timeline", "draw a job's run as SVG", bsp::local::local_timeline},
      {"local logs", "print what a rank has written", bsp::local::local_logs},
      {"local migrate", "move a rank", bsp::local::local_migrate},
+     {"local checkpoint", "make a checkpoint set of a job now", bsp::local::local_checkpoint},
+     {"local checkpoints", "list a job's checkpoint sets", bsp::local::local_checkpoints},
      {"local delete", "delete a job", bsp::local::local_delete},
      {"controller", "reconcile the jobs of a Kubernetes cluster", bsp::controller::run},
      {"submit", "create a job in a Kubernetes cluster", bsp::controller::submit},

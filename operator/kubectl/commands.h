@@ -11,6 +11,8 @@ int explain(std::span<const std::string> words);
 int top(std::span<const std::string> words);
 int timeline(std::span<const std::string> words);
 int migrate(std::span<const std::string> words);
+int checkpoint(std::span<const std::string> words);
+int checkpoints(std::span<const std::string> words);
 int drain_plan(std::span<const std::string> words);
 
 }  // namespace bsp::kubectl

@@ -58,6 +58,14 @@ Result<std::string> Kubectl::create(const json& object) const {
   return run({"create", "-f", "-"}, object.dump(-1, ' ', false, json::error_handler_t::replace));
 }
 
+Result<std::string> Kubectl::annotate(const std::vector<std::string>& words, std::string_view key,
+                                      const std::string& value) const {
+  std::vector<std::string> all{"annotate"};
+  all.insert(all.end(), words.begin(), words.end());
+  all.insert(all.end(), {"--overwrite", std::format("{}={}", key, value)});
+  return run(std::move(all), "");
+}
+
 std::vector<json> items_of(const json& answer) {
   const json& items = part_at(answer, "items");
   if (!items.is_array()) return {answer};

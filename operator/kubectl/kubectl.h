@@ -4,6 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/core/error.h"
@@ -27,6 +28,9 @@ class Kubectl {
   Result<nlohmann::json> get(const std::vector<std::string>& words) const;
   // kubectl create -f -; what kubectl printed.
   Result<std::string> create(const nlohmann::json& object) const;
+  // kubectl annotate WORDS… --overwrite KEY=VALUE; what kubectl printed.
+  Result<std::string> annotate(const std::vector<std::string>& words, std::string_view key,
+                               const std::string& value) const;
 
  private:
   [[nodiscard]] Result<std::string> run(std::vector<std::string> words, const std::string& input) const;

@@ -22,6 +22,8 @@ const bsp::cli::Program kProgram = {"kubectl bsp",
                                      {"top", "show a job live, with bars per Set and rank", bsp::kubectl::top},
                                      {"timeline", "draw a job's run as SVG", bsp::kubectl::timeline},
                                      {"migrate", "move a rank to a Set or a node", bsp::kubectl::migrate},
+                                     {"checkpoint", "make a checkpoint set of a job now", bsp::kubectl::checkpoint},
+                                     {"checkpoints", "list a job's checkpoint sets", bsp::kubectl::checkpoints},
                                      {"drain-plan", "forecast a drain of a node", bsp::kubectl::drain_plan},
                                      {"version", "print the version", print_version}}};
 

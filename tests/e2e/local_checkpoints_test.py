@@ -77,6 +77,27 @@ class Checkpoints(unittest.TestCase):
             log = "\n".join(run.summary()["rank0_output"])
             self.assertEqual(field_of(log), sequential_field(command, log), output)
 
+    def test_a_set_that_is_asked_for_is_listed(self):
+        command = until_told()
+        with LocalJob("e2e-asked", command, ranks=2, pools="slow=2x0.4,fast=2x0.4", backoff=1, spec="checkpoint: {interval: 1h}",
+                      checkpoints=self.sets) as run:
+            run.wait_for_superstep(5)
+            self.assertIn("has no checkpoint set yet", run.local("checkpoints").stdout)
+            made = run.local("checkpoint", "--wait")
+            self.assertEqual(made.returncode, 0, made.stderr)
+            self.assertRegex(made.stdout, r"checkpoint set 1 of superstep \d+ stored: ")
+            head, row = run.local("checkpoints").stdout.splitlines()
+            self.assertEqual((head.split()[:2], row.split()[0], row.split()[-1]), (["SET", "SUPERSTEP"], "1", "stored"))
+            self.kill_program(run, rank=1)
+            self.wait_for_attempt(run, 1)
+            self.assertEqual(run.job()["checkpoint"]["restored"], 1)
+            self.assertIn("this attempt began with it", run.local("checkpoints").stdout)
+            run.tell()
+            status, output = run.wait()
+            self.assertEqual(status, 0, output)
+            log = "\n".join(run.summary()["rank0_output"])
+            self.assertEqual(field_of(log), sequential_field(command, log), output)
+
     def test_a_damaged_set_is_left_for_the_one_before(self):
         command = until_told()
         with LocalJob("e2e-damaged", command, ranks=2, pools="slow=2x0.4,fast=2x0.4", backoff=1, spec=INTERVAL,

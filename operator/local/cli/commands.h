@@ -17,6 +17,9 @@ int local_timeline(std::span<const std::string> args);
 int local_logs(std::span<const std::string> args);
 // Creates a RankMigration, as a user of a cluster would.
 int local_migrate(std::span<const std::string> args);
+// Asks for a checkpoint set, as a user of a cluster would; lists those that there are.
+int local_checkpoint(std::span<const std::string> args);
+int local_checkpoints(std::span<const std::string> args);
 // Waits until the object is gone. If no operator is running, it removes containers, networks and files itself.
 int local_delete(std::span<const std::string> args);
 

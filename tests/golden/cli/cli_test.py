@@ -42,6 +42,8 @@ OPTIONS = {
     "local timeline": "--record --job -n --namespace --store",
     "local logs": "-f --follow --job -n --namespace --store",
     "local migrate": "--to --to-node --job --wait -n --namespace --store",
+    "local checkpoint": "--job --wait -n --namespace --store",
+    "local checkpoints": "--job -n --namespace --store",
     "local delete": "-n --namespace --store",
 }
 
@@ -111,6 +113,10 @@ LINES = [
     ("local migrate --store=@ 0 --to a --to-node b", 2, "give either --to or --to-node"),
     ("local migrate --store=@ --to a", 2, "usage: bsp-operator local migrate"),
     ("local migrate --store=@ 0x --to a", 2, "0x"),
+    ("local checkpoint --store=@ --job j --wait", 1, "nothing runs in namespace default"),
+    ("local checkpoint --store=@ j", 2, "unexpected argument \"j\""),
+    ("local checkpoints --store=@", 1, "nothing runs in namespace default"),
+    ("local checkpoints --store=@ --wait", 2, "unknown option --wait"),
     ("local delete --store=@ NAME", 1, "nothing runs in namespace default"),
     ("local delete --store=@ bspjob/NAME", 1, "nothing runs in namespace default"),
     ("local delete --store=@ rankmigration NAME", 1, "nothing runs in namespace default"),

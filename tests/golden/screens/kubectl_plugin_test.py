@@ -22,6 +22,9 @@ if verb == "create":
     (here / "created").write_text(sys.stdin.read())
     print("rankmigration.migbsp.io/it created\033[2J")
     sys.exit(0)
+if verb == "annotate":
+    print("bspjob.migbsp.io/weather annotated\033[2J")
+    sys.exit(0)
 if (here / "down").exists():
     sys.exit("The connection to the server was refused\033[2J")
 answer = here / kind
@@ -73,6 +76,31 @@ class Plugin(unittest.TestCase):
     def test_is_one_static_file(self):
         done = subprocess.run(["readelf", "-l", BIN / "kubectl-bsp"], capture_output=True, text=True, check=True)
         self.assertNotIn("INTERP", done.stdout)
+
+    def test_asks_for_a_checkpoint_set_and_lists_them(self):
+        status, out, err = self.run_it("checkpoint", "weather", "-n", "science")
+        self.assertEqual((status, out), (1, ""), "it has no storage")
+        self.assertIn("has no spec.checkpoint.storage", err)
+        job = json.loads(json.dumps(JOB))
+        job["spec"]["checkpoint"] = {"storage": {"persistentVolumeClaim": {"claimName": "sets"}}}
+        self.answer(JOBS, json.dumps(job))
+        (self.here / "calls").write_text("")
+        status, out, err = self.run_it("checkpoint", "weather", "-n", "science")
+        self.assertEqual((status, out), (0, "bspjob.migbsp.io/weather annotated?[2J\n"), err)
+        annotate = self.calls()[-1]
+        self.assertEqual(annotate[:4], ["annotate", JOBS, "weather", "--overwrite"])
+        self.assertRegex(annotate[4], r"^migbsp\.io/checkpoint=20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d")
+        self.assertEqual(annotate[5:], ["--namespace=science"])
+        status, out, err = self.run_it("checkpoints", "weather")
+        self.assertEqual((status, out), (0, "job weather has no checkpoint set yet\n"), err)
+        job["status"]["checkpoint"] = {"idsUsed": 7, "sets": [
+            {"id": 6, "superstep": 30, "time": "2026-11-21T04:00:01Z", "bytes": 3000000, "unusable": "\u001b[2Jtorn"},
+            {"id": 7, "superstep": 40, "time": "2026-11-21T04:05:01Z", "bytes": 3000000}]}
+        self.answer(JOBS, json.dumps(job))
+        status, out, err = self.run_it("checkpoints", "weather")
+        lines = out.splitlines()
+        self.assertEqual([line.split()[:2] for line in lines], [["SET", "SUPERSTEP"], ["7", "40"], ["6", "30"]], out + err)
+        self.assertIn("unusable: ?[2Jtorn", lines[2])
 
     def test_passes_namespace_context_and_kubeconfig_on(self):
         for words in (["explain", "weather", "-n", "science", "--context", "a b;c", "--kubeconfig", "/x y"],
