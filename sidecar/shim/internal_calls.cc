@@ -1,9 +1,7 @@
 #include "sidecar/shim/internal_calls.h"
 
 #include <dlfcn.h>
-#include <elf.h>
 #include <link.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstddef>
@@ -20,16 +18,6 @@
 
 namespace bsp::shim {
 namespace {
-
-#if defined(__x86_64__)
-constexpr unsigned kCallSlot = R_X86_64_JUMP_SLOT;
-constexpr unsigned kAddressSlot = R_X86_64_GLOB_DAT;
-constexpr unsigned kPointer = R_X86_64_64;
-#elif defined(__aarch64__)
-constexpr unsigned kCallSlot = R_AARCH64_JUMP_SLOT;
-constexpr unsigned kAddressSlot = R_AARCH64_GLOB_DAT;
-constexpr unsigned kPointer = R_AARCH64_ABS64;
-#endif
 
 using Targets = std::unordered_map<std::string_view, void*>;
 
@@ -80,28 +68,14 @@ const Targets& targets() {
   return made;
 }
 
-void point(const LoadedLibrary& library, ElfW(Addr) slot, void* target) {
-  const auto store = [&] { __atomic_store_n(reinterpret_cast<void**>(slot), target, __ATOMIC_RELAXED); };
-  if (slot >= library.read_only && slot < library.read_only_end)
-    while_writable(slot, slot + sizeof target, PROT_READ, store);
-  else
-    store();
-}
-
 void bind(const LoadedLibrary& library, const ElfW(Rela) * relocations, std::size_t bytes) {
   for (std::size_t i = 0; i < bytes / sizeof *relocations; ++i) {
     const ElfW(Rela)& relocation = relocations[i];
-    const unsigned type = ELF64_R_TYPE(relocation.r_info);
-    if (type != kCallSlot && type != kAddressSlot && type != kPointer) continue;
+    if (!kind_of_slot(relocation)) continue;
     const char* name = library.names + library.symbols[ELF64_R_SYM(relocation.r_info)].st_name;
     if (auto found = targets().find(name); found != targets().end())
       point(library, library.base + relocation.r_offset, found->second);
   }
-}
-
-bool is_of_open_mpi(std::string_view name) {
-  return name.starts_with("libmpi.so") || name.starts_with("libopen-pal.so") || name.starts_with("libmca_") ||
-         name.starts_with("mca_");
 }
 
 struct Bound {
@@ -130,6 +104,11 @@ void* open_plugin(const char* path, int flags) {
 }
 
 }  // namespace
+
+bool is_of_open_mpi(std::string_view name) {
+  return name.starts_with("libmpi.so") || name.starts_with("libopen-pal.so") || name.starts_with("libmca_") ||
+         name.starts_with("mca_");
+}
 
 void bind_internal_calls() {
   static std::mutex lock;

@@ -8,9 +8,14 @@
 // above MPI (the Fortran and Java bindings) keep calling the shim.
 #pragma once
 
+#include <string_view>
+
 namespace bsp::shim {
 
 // Call once `real` is filled in. Plugins that MPI loads later are rebound as they are loaded.
 void bind_internal_calls();
+
+// Whether the library of this file name is libmpi, one that it needs, or one of its plugins.
+bool is_of_open_mpi(std::string_view name);
 
 }  // namespace bsp::shim

@@ -15,6 +15,16 @@
 namespace bsp::shim {
 namespace {
 
+#if defined(__x86_64__)
+constexpr unsigned kCallSlot = R_X86_64_JUMP_SLOT;
+constexpr unsigned kAddressSlot = R_X86_64_GLOB_DAT;
+constexpr unsigned kPointer = R_X86_64_64;
+#elif defined(__aarch64__)
+constexpr unsigned kCallSlot = R_AARCH64_JUMP_SLOT;
+constexpr unsigned kAddressSlot = R_AARCH64_GLOB_DAT;
+constexpr unsigned kPointer = R_AARCH64_ABS64;
+#endif
+
 // The number of symbols is in DT_HASH, or follows from the last chain of DT_GNU_HASH: words of 32 bits for the numbers of
 // buckets, of symbols that aren't hashed, of the filter's words, and its shift; the filter; the buckets; the chains, whose
 // last entry is odd.
@@ -121,6 +131,26 @@ void while_writable(ElfW(Addr) start, ElfW(Addr) end, int protection, const std:
     die("can't redirect the MPI library's symbols: mprotect: %s", std::strerror(errno));
   change();
   mprotect(first, bytes, protection);
+}
+
+std::optional<Slot> kind_of_slot(const ElfW(Rela) & relocation) {
+  switch (ELF64_R_TYPE(relocation.r_info)) {
+    case kCallSlot:
+      return Slot::kCall;
+    case kAddressSlot:
+    case kPointer:
+      return Slot::kAddress;
+    default:
+      return std::nullopt;
+  }
+}
+
+void point(const LoadedLibrary& library, ElfW(Addr) slot, void* target) {
+  const auto store = [&] { __atomic_store_n(reinterpret_cast<void**>(slot), target, __ATOMIC_RELAXED); };
+  if (slot >= library.read_only && slot < library.read_only_end)
+    while_writable(slot, slot + sizeof target, PROT_READ, store);
+  else
+    store();
 }
 
 }  // namespace bsp::shim

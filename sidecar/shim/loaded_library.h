@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string_view>
 
 namespace bsp::shim {
@@ -29,6 +30,13 @@ std::string_view file_name(const dl_phdr_info& info);
 std::string_view file_name_of(const void* code);
 // `symbols` and `names` are nullptr if the library has none.
 LoadedLibrary describe(const dl_phdr_info& info);
+
+// What the loader puts into a library for a symbol: a function to call, or an address to use. Nothing: neither.
+enum class Slot { kCall, kAddress };
+std::optional<Slot> kind_of_slot(const ElfW(Rela) & relocation);
+
+// Other threads may read the slot.
+void point(const LoadedLibrary& library, ElfW(Addr) slot, void* target);
 
 // Makes the pages of [start, end), which have `protection`, writable during `change`. Other threads may read them.
 void while_writable(ElfW(Addr) start, ElfW(Addr) end, int protection, const std::function<void()>& change);

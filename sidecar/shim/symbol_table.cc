@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <unordered_map>
 
+#include "sidecar/shim/deep_binding.h"
 #include "sidecar/shim/export.h"
 #include "sidecar/shim/loaded_library.h"
 #include "sidecar/shim/message.h"
@@ -103,8 +104,10 @@ using namespace bsp::shim;  // NOLINT
 
 // The function that continues a call of dlsym with these arguments.
 extern "C" BSP_UNSANITIZED __attribute__((visibility("hidden"), used)) void* bsp_before_dlsym(void* handle) {
-  if (handle != RTLD_DEFAULT && handle != RTLD_NEXT && !state.loaded && has_new_libraries())
-    load_real(Lookup::kUnlessBusy);
+  if (handle != RTLD_DEFAULT && handle != RTLD_NEXT) {
+    bind_deeply_loaded();
+    if (!state.loaded && has_new_libraries()) load_real(Lookup::kUnlessBusy);
+  }
   return next_dlsym();
 }
 

@@ -80,12 +80,18 @@ target_link_options(shim_linked PRIVATE -Wl,--no-as-needed)
 target_link_libraries(shim_linked PRIVATE MPI::MPI_C)
 add_library(shim_plugin MODULE shim/opened/plugin.c)
 target_link_libraries(shim_plugin PRIVATE MPI::MPI_C)
+add_executable(shim_deep shim/opened/deep.c)
+target_link_options(shim_deep PRIVATE -rdynamic -Wl,-z,lazy)
+target_link_libraries(shim_deep PRIVATE ${CMAKE_DL_LIBS})
+add_library(shim_deep_plugin MODULE shim/opened/deep_plugin.c)
+target_link_options(shim_deep_plugin PRIVATE -Wl,-z,lazy)
+target_link_libraries(shim_deep_plugin PRIVATE MPI::MPI_C)
 # A program with a library that outlasts it.
 add_library(shim_outlasting_library SHARED shim/outlasting/library.cc)
 target_link_libraries(shim_outlasting_library PRIVATE MPI::MPI_C)
 add_executable(shim_outlasting shim/outlasting/program.c)
 target_link_libraries(shim_outlasting PRIVATE shim_outlasting_library MPI::MPI_C)
-list(APPEND shim_program_targets shim_mpif shim_other_mpi shim_tool shim_opened shim_linked shim_plugin shim_outlasting)
+list(APPEND shim_program_targets shim_mpif shim_other_mpi shim_tool shim_opened shim_linked shim_plugin shim_deep shim_deep_plugin shim_outlasting)
 
 bsp_test(shim_test SOURCES shim/shim_test.cc shim/endings_test.cc shim/files_test.cc shim/first_messages_test.cc
                   shim/leaving_test.cc shim/opened_test.cc shim/failing_collectives_test.cc shim/first_moves_test.cc shim/own_messages_test.cc shim/random_objects_test.cc shim/timers_test.cc shim/job.cc epochs/cluster.cc ../integration/relay/fake_init.cc
