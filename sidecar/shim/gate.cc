@@ -291,20 +291,30 @@ void close_and_reopen(bool settled) {
   report_open(open_start, cpu_from);
 }
 
-// Keeps other threads out of MPI. True if none is inside after a moment: most calls are short, but one may wait for a
-// rank that is already here.
-bool keep_others_out_of_mpi() {
+// Keeps other threads out of MPI. True if none is inside after a moment: most calls are short, or step aside, but a collective may wait
+// for a rank that is already here. A thread that has no processor just now may take a while, so the first moment of a gate is a long one:
+// those of its later edges are half as long each, for all ranks wait meanwhile.
+bool keep_others_out_of_mpi(std::uint64_t gate) {
   if (!state.multiple) return true;
+  constexpr std::int64_t kLongest = 64'000'000, kShortest = 2'000'000;
+  static std::uint64_t latest_gate = 0;
+  static std::int64_t moment = kLongest;
+  if (std::exchange(latest_gate, gate) != gate) moment = kLongest;
   closing.store(true);
-  for (int i = 0; i < 100 && inside.load() > 1; ++i) {
+  const std::uint64_t end = clock_ns(CLOCK_MONOTONIC) + static_cast<std::uint64_t>(moment);
+  while (inside.load() > 1 && clock_ns(CLOCK_MONOTONIC) < end) {
     const timespec pause{0, 20000};
     nanosleep(&pause, nullptr);
   }
+  moment = std::max(moment / 2, kShortest);
   return inside.load() == 1;
 }
 
 void committed(std::uint64_t word) {
-  const Blocker found = keep_others_out_of_mpi() ? blocker() : Blocker{.reason = "another thread inside MPI"};
+  const Blocker found = keep_others_out_of_mpi(bsp_gate_superstep(word))
+                            ? blocker()
+                            : Blocker{.reason = "another thread inside MPI, in a collective or a call on a window or file: let "
+                                                "threads be out of those at some superstep's end"};
   ignore_link_errors();
   const Agreement agreed = agree(found, word);
   if (agreed.verdict != Verdict::kClose) {
@@ -477,5 +487,12 @@ void enter_threaded() {
 }
 
 void leave_threaded() { inside.fetch_sub(1); }
+
+// Not in a callback of MPI's.
+void step_aside() {
+  if (!closing.load() || thread_state.depth != 1) return;
+  leave_threaded();
+  enter_threaded();
+}
 
 }  // namespace bsp::shim

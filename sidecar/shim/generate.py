@@ -61,6 +61,8 @@ TIMED = {"SESSION"}  # pass through, but may block or be counted
 
 SENDS = set("Send Bsend Ssend Rsend".split())
 RECEIVES = set("Recv Sendrecv Sendrecv_replace".split())
+# Of these, sidecar/shim/interruptible.h has what threads call, under this condition.
+INTERRUPTIBLE = {"Recv": "", "Sendrecv": "", "Probe": "", "Ssend": "", "Send": "bytes_of(count, to_real(datatype))"}
 REQUEST_KINDS = [  # first match decides
     (r"I?[bsr]?send_init|Send_init|Bsend_init|Ssend_init|Rsend_init", "kSend"),
     (r"Recv_init", "kReceive"),
@@ -365,8 +367,11 @@ def wrapper(procedure):
     if of_all:
         before += ["ErrorsAfter errors(ErrorsAfter::Of::kCollective);", f"begin_collective({of_all});"]
 
-    lines = [f"int MPI_{name}({', '.join(p.declare() for p in procedure.params) or 'void'}) {{",
-             "  Call call;"]
+    lines = [f"int MPI_{name}({', '.join(p.declare() for p in procedure.params) or 'void'}) {{"]
+    if name in INTERRUPTIBLE:
+        lines.append(f"  if (is_interruptible({INTERRUPTIBLE[name]}))\n"
+                     f"    return interruptible::{name}({', '.join(p.name for p in procedure.params)});")
+    lines.append("  Call call;")
     lines += ["  " + b for b in before]
     invoke = f"real.{name}({', '.join(call)})"
     if status:

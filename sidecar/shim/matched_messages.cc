@@ -4,6 +4,7 @@
 
 #include "sidecar/shim/counters.h"
 #include "sidecar/shim/errors_after.h"
+#include "sidecar/shim/interruptible.h"
 #include "sidecar/shim/requests.h"
 
 namespace bsp::shim {
@@ -53,6 +54,8 @@ extern "C" {
 
 int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status* status) {
   Call call;
+  if (is_interruptible())
+    return poll_until([&](int* flag) { return MPI_Improbe(source, tag, comm, flag, message, status); });
   MPI_Status own{};
   const int rc = real.Mprobe(source, tag, to_real(comm), message, &own);
   if (rc != MPI_SUCCESS) return rc;

@@ -8,6 +8,7 @@
 
 #include "sidecar/shim/counters.h"
 #include "sidecar/shim/errors_after.h"
+#include "sidecar/shim/interruptible.h"
 
 using namespace bsp::shim;  // NOLINT: this file speaks MPI
 
@@ -149,6 +150,8 @@ int MPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Status* array_of
   Call call;
   if (needs_no_request(count, array_of_requests))
     return without_requests(real.Waitall, count, array_of_requests, array_of_statuses);
+  if (is_interruptible())
+    return poll_until([&](int* flag) { return MPI_Testall(count, array_of_requests, flag, array_of_statuses); });
   for (int i = 0; i < count; ++i)
     if (Request* r = object_of_request(array_of_requests[i])) wait_while_withheld(*r);
   RequestArray array(count, array_of_requests);
@@ -176,6 +179,8 @@ int MPI_Waitany(int count, MPI_Request array_of_requests[], int* index, MPI_Stat
   Call call;
   if (needs_no_request(count, array_of_requests, {index}))
     return without_requests(real.Waitany, count, array_of_requests, index, status);
+  if (is_interruptible())
+    return poll_until([&](int* flag) { return MPI_Testany(count, array_of_requests, index, flag, status); });
   for (; any_withheld(count, array_of_requests); sched_yield()) {
     RequestArray array(count, array_of_requests);
     int flag = 0;
@@ -204,6 +209,12 @@ int MPI_Waitsome(int incount, MPI_Request array_of_requests[], int* outcount, in
   Call call;
   if (needs_no_request(incount, array_of_requests, {outcount, array_of_indices}))
     return without_requests(real.Waitsome, incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
+  if (is_interruptible())
+    return poll_until([&](int* flag) {
+      const int rc = MPI_Testsome(incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
+      *flag = *outcount != 0 ? 1 : 0;
+      return rc;
+    });
   for (; any_withheld(incount, array_of_requests); sched_yield()) {
     RequestArray array(incount, array_of_requests);
     const int rc = some_of(real.Testsome, array, outcount, array_of_indices, array_of_statuses);

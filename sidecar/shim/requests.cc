@@ -8,6 +8,7 @@
 #include "sidecar/shim/attributes.h"
 #include "sidecar/shim/counters.h"
 #include "sidecar/shim/errors_after.h"
+#include "sidecar/shim/interruptible.h"
 #include "sidecar/shim/request_arrays.h"
 #include "sidecar/shim/synchronous_sends.h"
 
@@ -323,6 +324,7 @@ int MPI_Wait(MPI_Request* request, MPI_Status* status) {
   Call call;
   auto* r = request != nullptr ? object_of_request(*request) : nullptr;
   if (r == nullptr) return real.Wait(request, status);
+  if (is_interruptible()) return poll_until([&](int* flag) { return MPI_Test(request, flag, status); });
   wait_while_withheld(*r);
   int flag = 1;
   return complete(request, r, &flag, status, [](MPI_Request* one, int*, MPI_Status* s) { return real.Wait(one, s); });

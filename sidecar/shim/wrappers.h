@@ -7,6 +7,7 @@
 #include "sidecar/shim/files.h"
 #include "sidecar/shim/gate.h"
 #include "sidecar/shim/handles.h"
+#include "sidecar/shim/interruptible.h"
 #include "sidecar/shim/measure.h"
 #include "sidecar/shim/requests.h"
 
