@@ -265,6 +265,7 @@ void close_and_reopen(bool settled) {
   report_postponed(0, "");
   save_objects();
   close_epoch();
+  forget_unused_peers();
   BSP_RING_STORE(state.ring->close_ns, realtime_ns() - close_start);
   unmap_ring();
   cpu_time_before_stop();

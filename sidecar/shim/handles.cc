@@ -6,10 +6,13 @@
 #include <new>
 #include <numeric>
 #include <type_traits>
+#include <unordered_set>
 #include <utility>
 
+#include "sidecar/shim/measure.h"
 #include "sidecar/shim/message.h"
 #include "sidecar/shim/recipes.h"
+#include "sidecar/shim/requests.h"
 #include "sidecar/shim/state.h"
 
 namespace bsp::shim {
@@ -149,8 +152,30 @@ template class Pool<Win>;
 template class Pool<File>;
 template class Pool<Message>;
 
+namespace {
+std::map<std::vector<int>, std::unique_ptr<Peers>> interned;
+}  // namespace
+
+void forget_unused_peers() {
+  std::unordered_set<const Peers*> used{receipt.peers, world.peers, self.peers};
+  const auto use_all = [&](const auto& pool) {
+    for (const auto* object : pool.live()) used.insert(object->peers);
+  };
+  use_all(comms), use_all(windows), use_all(files), use_all(matched_messages);
+  for (const Request* r = youngest_request(); r != nullptr; r = r->next) used.insert(r->peers);
+  const auto use_made = [&](const Comm& comm) {
+    for (const auto& [of, number] : comm.made) used.insert(of.first);
+  };
+  use_made(world), use_made(self);
+  for (const Comm* comm : comms.live()) use_made(*comm);
+  std::lock_guard guard(pools_lock);
+  // What collectives have brought from these isn't counted by rank yet.
+  std::erase_if(interned, [&](const auto& entry) {
+    return entry.second->from_all.bytes == 0 && !used.contains(entry.second.get());
+  });
+}
+
 const Peers* intern_peers(std::vector<int> world_ranks) {
-  static std::map<std::vector<int>, std::unique_ptr<Peers>> interned;
   std::lock_guard guard(pools_lock);
   auto& entry = interned[world_ranks];
   if (!entry) entry = std::make_unique<Peers>(std::move(world_ranks));

@@ -272,7 +272,10 @@ int release(Group* group);
 int release(Datatype* type);
 int release(Op* op);
 
+// One object for each list, which lives as long as anything of the program's has it, and to the end of the epoch.
 const Peers* intern_peers(std::vector<int> world_ranks);
+// At a gate.
+void forget_unused_peers();
 
 // --- Program's handle -> real handle ---------------------------------------------------------------
 

@@ -94,7 +94,7 @@ target_link_libraries(shim_outlasting PRIVATE shim_outlasting_library MPI::MPI_C
 list(APPEND shim_program_targets shim_mpif shim_other_mpi shim_tool shim_opened shim_linked shim_plugin shim_deep shim_deep_plugin shim_outlasting)
 
 bsp_test(shim_test SOURCES shim/shim_test.cc shim/endings_test.cc shim/files_test.cc shim/first_messages_test.cc
-                  shim/leaving_test.cc shim/opened_test.cc shim/failing_collectives_test.cc shim/first_moves_test.cc shim/own_messages_test.cc shim/random_objects_test.cc shim/timers_test.cc shim/job.cc epochs/cluster.cc ../integration/relay/fake_init.cc
+                  shim/leaving_test.cc shim/opened_test.cc shim/failing_collectives_test.cc shim/first_moves_test.cc shim/own_messages_test.cc shim/random_objects_test.cc shim/epochs_soak_test.cc shim/timers_test.cc shim/job.cc epochs/cluster.cc ../integration/relay/fake_init.cc
          DEPS bsp_net bsp_wire bsp_init_control LABELS mpi)
 add_dependencies(shim_test bsp-sidecar bspmpi bspmpi_tsan lattice_boltzmann ${shim_program_targets})
 
