@@ -12,7 +12,6 @@
 #include <cstring>
 #include <sstream>
 
-#include "base/core/realtime.h"
 #include "crds/names.h"
 #include "sidecar/ring/ring_access.h"
 #include "sidecar/shim/descriptors.h"
@@ -192,10 +191,10 @@ void open_first_epoch(int thread_level) {
   Surroundings::note();
   const char* limit = std::getenv(names::kEnvFirstEpoch.data());
   const int seconds = limit != nullptr ? std::atoi(limit) : kFirstEpochSeconds;
-  const std::uint64_t deadline = realtime_ns() + static_cast<std::uint64_t>(seconds) * 1000000000u;
+  const std::uint64_t deadline = clock_ns(CLOCK_MONOTONIC) + static_cast<std::uint64_t>(seconds) * 1000000000u;
   EpochDescriptor descriptor;
   while (!read_descriptor(descriptor)) {
-    if (realtime_ns() > deadline)
+    if (clock_ns(CLOCK_MONOTONIC) > deadline)
       die("MPI_Init: no epoch was opened within %d s (%s did not appear): is the sidecar running?", seconds,
           in_run_dir(names::kEpochFile).c_str());
     usleep(2000);

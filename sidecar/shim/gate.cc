@@ -260,13 +260,13 @@ void report_postponed(std::uint32_t edges, const std::string& why) {
 }
 
 void close_and_reopen(bool settled) {
-  const std::uint64_t close_start = realtime_ns();
+  const std::uint64_t close_start = clock_ns(CLOCK_MONOTONIC);
   set_state(BSP_RANK_CLOSING);
   report_postponed(0, "");
   save_objects();
   close_epoch();
   forget_unused_peers();
-  BSP_RING_STORE(state.ring->close_ns, realtime_ns() - close_start);
+  BSP_RING_STORE(state.ring->close_ns, clock_ns(CLOCK_MONOTONIC) - close_start);
   unmap_ring();
   cpu_time_before_stop();
   timers_before_stop();
@@ -276,7 +276,7 @@ void close_and_reopen(bool settled) {
 
   cpu_time_after_stop();
   timers_after_stop();
-  const std::uint64_t open_start = realtime_ns();
+  const std::uint64_t open_start = clock_ns(CLOCK_MONOTONIC);
   const std::uint64_t cpu_from = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
   map_ring();
   BSP_RING_STORE_SEQ(state.ring->completed, superstep);  // the ring may belong to another pod
@@ -450,10 +450,9 @@ bool choose_edge(EdgeCall call) {
 }
 
 void report_open(std::uint64_t started_ns, std::uint64_t started_cpu_ns) {
-  const std::uint64_t now = realtime_ns();
-  BSP_RING_STORE(state.ring->open_ns, now - started_ns);
+  BSP_RING_STORE(state.ring->open_ns, clock_ns(CLOCK_MONOTONIC) - started_ns);
   BSP_RING_STORE(state.ring->open_cpu_ns, clock_ns(CLOCK_PROCESS_CPUTIME_ID) - started_cpu_ns);
-  BSP_RING_STORE(state.ring->opened_ns, now);
+  BSP_RING_STORE(state.ring->opened_ns, realtime_ns());
   bsp_reason_set(state.ring, "");
   BSP_RING_STORE(state.ring->postponed, 0u);
   set_state(BSP_RANK_RUNNING);

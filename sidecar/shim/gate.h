@@ -53,7 +53,7 @@ void step_aside();
 void report_edge();
 void report_mpi();
 
-// Reports to the sidecar that the epoch is open, and how long that took.
+// Reports to the sidecar that the epoch is open, and how long that took since these readings of CLOCK_MONOTONIC and of the CPU time.
 void report_open(std::uint64_t started_ns, std::uint64_t started_cpu_ns);
 
 }  // namespace bsp::shim

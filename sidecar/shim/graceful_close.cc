@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "base/core/realtime.h"
 #include "sidecar/shim/export.h"
 #include "sidecar/shim/loaded_library.h"
+#include "sidecar/shim/measure.h"
 #include "sidecar/shim/real.h"
 
 namespace bsp::shim {
@@ -67,8 +67,8 @@ GracefulClose::GracefulClose() { closing_links.store(true); }
 
 GracefulClose::~GracefulClose() {
   closing_links.store(false);
-  const std::uint64_t deadline = realtime_ns() + kMaxPeerWaitNs;
-  while (!half_closed.empty() && realtime_ns() < deadline) {
+  const std::uint64_t deadline = clock_ns(CLOCK_MONOTONIC) + kMaxPeerWaitNs;
+  while (!half_closed.empty() && clock_ns(CLOCK_MONOTONIC) < deadline) {
     std::vector<pollfd> waiting;
     for (int fd : half_closed) waiting.push_back({.fd = fd, .events = POLLIN, .revents = 0});
     ::poll(waiting.data(), waiting.size(), 100);

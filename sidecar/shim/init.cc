@@ -8,7 +8,6 @@
 #include <cstring>
 #include <mutex>
 
-#include "base/core/realtime.h"
 #include "sidecar/ring/ring_access.h"
 #include "sidecar/shim/attributes.h"
 #include "sidecar/shim/blockers.h"
@@ -78,7 +77,7 @@ int init(int* argc, char*** argv, int required, int* provided) {
   if (has_run_dir()) {
     state.epochs = true;
     set_up_edges();
-    const std::uint64_t started = bsp::realtime_ns();
+    const std::uint64_t started = clock_ns(CLOCK_MONOTONIC);
     const std::uint64_t cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     open_first_epoch(required);
     report_edge();

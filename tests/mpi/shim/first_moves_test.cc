@@ -2,7 +2,10 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <chrono>
+#include <cstdint>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -46,6 +49,20 @@ TEST(Shim, AGateIsPostponedIfNoThreadCanBeStarted) {
   EXPECT_TRUE(job.reasons().contains("no thread can be started (Resource temporarily unavailable; RLIMIT_NPROC is 1)"))
       << job.reasons();
   job.drop_gate(1);
+  job.finish_ok();
+}
+
+// The machine's clock is set while the program waits for its first epoch, and at each later reading. How long an epoch took to open isn't
+// read from it either.
+TEST(Shim, AClockThatIsSetEndsNoWait) {
+  Job job({.ranks = 2,
+           .program = "shim_set_clock",
+           .arguments = {"1000000"},
+           .environment = {},
+           .first_epoch_after = std::chrono::milliseconds(500)});
+  job.go_through(3);
+  const std::uint64_t opened_in = job.status(0)["open_ns"].get<std::uint64_t>();
+  EXPECT_LT(opened_in, 600'000'000'000u);
   job.finish_ok();
 }
 
