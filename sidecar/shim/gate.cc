@@ -29,6 +29,7 @@
 #include "sidecar/shim/blockers.h"
 #include "sidecar/shim/counters.h"
 #include "sidecar/shim/epoch.h"
+#include "sidecar/shim/file_identity.h"
 #include "sidecar/shim/files.h"
 #include "sidecar/shim/fortran.h"
 #include "sidecar/shim/graceful_close.h"
@@ -270,12 +271,14 @@ void close_and_reopen(bool settled) {
   unmap_ring();
   cpu_time_before_stop();
   timers_before_stop();
+  identities_before_stop();
 
   EpochDescriptor next;
   stop_until_next_epoch(next);
 
   cpu_time_after_stop();
   timers_after_stop();
+  identities_after_stop();
   const std::uint64_t open_start = clock_ns(CLOCK_MONOTONIC);
   const std::uint64_t cpu_from = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
   map_ring();
@@ -293,8 +296,7 @@ void close_and_reopen(bool settled) {
 }
 
 // Keeps other threads out of MPI. True if none is inside after a moment: most calls are short, or step aside, but a collective may wait
-// for a rank that is already here. A thread that has no processor just now may take a while, so the first moment of a gate is a long one:
-// those of its later edges are half as long each, for all ranks wait meanwhile.
+// for a rank that is already here. A gate's first moment is long, for a thread without a processor; each further one half as long.
 bool keep_others_out_of_mpi(std::uint64_t gate) {
   if (!state.multiple) return true;
   constexpr std::int64_t kLongest = 64'000'000, kShortest = 2'000'000;
@@ -312,10 +314,10 @@ bool keep_others_out_of_mpi(std::uint64_t gate) {
 }
 
 void committed(std::uint64_t word) {
-  const Blocker found = keep_others_out_of_mpi(bsp_gate_superstep(word))
-                            ? blocker()
-                            : Blocker{.reason = "another thread inside MPI, in a collective or a call on a window or file: let "
-                                                "threads be out of those at some superstep's end"};
+  Blocker found{.reason =
+                    "another thread inside MPI, in a collective or a call on a window or file: let threads be out of "
+                    "those at some superstep's end"};
+  if (keep_others_out_of_mpi(bsp_gate_superstep(word))) found = blocker();
   ignore_link_errors();
   const Agreement agreed = agree(found, word);
   if (agreed.verdict != Verdict::kClose) {

@@ -47,7 +47,8 @@ INSTANTIATE_TEST_SUITE_P(Things, Moving,
                                            Thing{"timers"}, Thing{"locks"}, Thing{"pipe"}, Thing{"proc"}, Thing{"sys"},
                                            Thing{"devices"}, Thing{"zombie"}, Thing{"descriptor-flags"},
                                            Thing{"epoll-flags"}, Thing{"memfd-seals"}, Thing{"lock-flags"},
-                                           Thing{"pidfd"}, Thing{"terminal"}),
+                                           Thing{"pidfd"}, Thing{"terminal"}, Thing{"last-descriptor"},
+                                           Thing{"surroundings"}),
                          test_name);
 
 INSTANTIATE_TEST_SUITE_P(

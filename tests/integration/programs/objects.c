@@ -4,6 +4,7 @@
 #include <mqueue.h>
 #include <poll.h>
 #include <pty.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -12,6 +13,7 @@
 #include <sys/ipc.h>
 #include <sys/mman.h>
 #include <sys/msg.h>
+#include <sys/resource.h>
 #include <sys/sem.h>
 #include <sys/shm.h>
 #include <sys/signalfd.h>
@@ -265,6 +267,45 @@ static void a_packet_pipe(int round) {
   if (round && (read(ends[0], got, 8) != 3)) loss("pipe2", "its packets");
 }
 
+/* Below a limit that the program has lowered, as the hard limit, too. */
+static void last_descriptor(int round) {
+  static struct rlimit limit;
+  if (round == 0) {
+    must(!getrlimit(RLIMIT_NOFILE, &limit), "getrlimit");
+    limit.rlim_cur = limit.rlim_max = 200;
+    must(!setrlimit(RLIMIT_NOFILE, &limit) && dup2(open("/proc/self/status", O_RDONLY), 199) == 199,
+         "the last descriptor");
+  }
+  char got[64] = "";
+  struct rlimit now;
+  if (pread(199, got, 5, 0) != 5 || strcmp(got, "Name:")) loss("the last descriptor", got);
+  if (getrlimit(RLIMIT_NOFILE, &now) || now.rlim_cur != 200 || now.rlim_max != 200)
+    loss("the limit of descriptors", "");
+}
+
+/* What is the new pod's, as docs/what-moves.md says, and what isn't. */
+static void surroundings(int round) {
+  static char host[256], of_environment[256];
+  static cpu_set_t all;
+  char now[256] = "";
+  cpu_set_t one, cpus;
+  const char* variable = getenv("HOSTNAME");
+  must(gethostname(now, sizeof now - 1) == 0 && !sched_getaffinity(0, sizeof cpus, &cpus), "gethostname");
+  if (round == 0) {
+    all = cpus;
+    CPU_ZERO(&one);
+    for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++i)
+      if (CPU_ISSET(i, &all)) CPU_SET(i, &one);
+    must(!sched_setaffinity(0, sizeof one, &one), "sched_setaffinity");
+    snprintf(of_environment, sizeof of_environment, "%s", variable ? variable : "");
+  } else {
+    if (strcmp(now, host) == 0) loss("the new pod's name", now);
+    if (strcmp(variable ? variable : "", of_environment) != 0) loss("HOSTNAME", variable);
+    if (!CPU_EQUAL(&cpus, &all)) loss("the CPUs of the new pod", "");
+  }
+  snprintf(host, sizeof host, "%s", now);
+}
+
 static void of_proc(int round) {
   char got[64] = "";
   if (round == 0) must((fd = open("/proc/self/status", O_RDONLY)) >= 0, "status");
@@ -374,6 +415,8 @@ int main(int argc, char** argv) {
                  {"timers", timers},
                  {"locks", locks},
                  {"pipe", a_pipe},
+                 {"last-descriptor", last_descriptor},
+                 {"surroundings", surroundings},
                  {"proc", of_proc},
                  {"sys", of_sys},
                  {"devices", devices},

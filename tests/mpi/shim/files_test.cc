@@ -181,5 +181,16 @@ INSTANTIATE_TEST_SUITE_P(
         std::pair{"half_started", "a communicator, window or file that not all of its ranks have freed or closed"}),
     [](const auto& tested) { return std::string(tested.param.first); });
 
+// Of files that aren't MPI's.
+TEST(OpenFiles, KeepTheNumbersThatTellWhichTheyAre) {
+  const Directory directory;
+  Job job({.ranks = 2,
+           .program = "shim_same_files",
+           .arguments = {"1000000", directory.path().string()},
+           .environment = {}});
+  job.go_through(4);
+  job.finish_ok();
+}
+
 }  // namespace
 }  // namespace bsp::test::open_files
