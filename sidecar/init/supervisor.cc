@@ -308,8 +308,11 @@ void Supervisor::on_program(int status) {
       state_ = State::kStopped;
       fault_point("init.stopped", program_);
       report(control::Stopped{.pid = program_});
-    } else if (WIFCONTINUED(status) && !stopped && (!stat || stat->state != 't') &&
-               (state_ == State::kStopped || state_ == State::kDumped)) {
+    } else if (WIFCONTINUED(status) && !stopped && (!stat || stat->state != 't') && state_ == State::kDumped) {
+      // A copy may run elsewhere. The thread at the gate would stop again by itself, the others compute on.
+      ::kill(program_, SIGSTOP);
+      std::fprintf(stderr, "bsp-init: SIGCONT from outside has continued the program after its checkpoint was taken: it is stopped again\n");
+    } else if (WIFCONTINUED(status) && !stopped && (!stat || stat->state != 't') && state_ == State::kStopped) {
       state_ = State::kRunning;  // continued from outside, in the container; the sidecar must know
       report(control::Running{.pid = program_});
     }

@@ -310,6 +310,25 @@ TEST_F(BrokenMove, RolledBackAfterTheRestore) {
   expect_alive(source);
 }
 
+// Of two copies that compute, one would be too many. A program that waits for its next epoch would stop again by itself, this one doesn't.
+TEST_F(BrokenMove, SourceThatIsContinuedFromOutsideStopsAgain) {
+  Pod source({.command = {"/bin/sh", "-c", "kill -STOP $$; while :; do :; done"}});
+  Pod target({});
+  ASSERT_TRUE(source.expect(control::Stopped::kVerb));
+  ASSERT_EQ(dump_into(source, target, "continued").verdict.verb, control::Dumped::kVerb);
+  ASSERT_EQ(source.find("sh").size(), 1U);
+  const int program = source.find("sh").front();
+  ::kill(program, SIGCONT);
+  EXPECT_THAT(source.errors_with("stopped again"), HasSubstr("SIGCONT from outside has continued the program"));
+  EXPECT_THAT(read_file("/proc/" + std::to_string(program) + "/status").value_or(""), HasSubstr("State:\tT"));
+  source.disconnect();
+  const auto hello = source.expect(control::Hello::kVerb);
+  ASSERT_TRUE(hello);
+  EXPECT_EQ(hello->text("state"), to_string(control::ProgramState::kDumped));
+  source.send(control::Continue::kVerb);
+  EXPECT_TRUE(source.expect(control::Running::kVerb)) << "its move is rolled back";
+}
+
 TEST_F(BrokenMove, PidIsInUseInTheTarget) {
   Pod source({.command = kSmall});
   Pod target({});
