@@ -46,7 +46,7 @@ Seat::Seat(Pod pod, std::uint32_t number, collect::RingFile ring)
                  {.send_to_init = [this](const control::ToInit& m) { return control_->send(m); },
                   .changed =
                       [this] {
-                        pod_.save();
+                        (void)pod_.save();
                         refresh();
                       },
                   .other_dump = [this] { return saves_.is_dumping(); }}),
@@ -89,7 +89,7 @@ void Seat::on_init_message(const control::FromInit& message) {
   if (program_.exited() && (hello || std::holds_alternative<control::Exited>(message))) {
     log_info("the program has ended",
              {{"code", program_.exit_code}, {"signal", program_.exit_signal}, {"message", program_.exit_message}});
-    pod_.save();  // before `bye`, after which bsp-init forgets it
+    (void)pod_.save();  // before `bye`, after which bsp-init forgets it
     refresh();
     if (!end_.seen) end_.seen = std::chrono::steady_clock::now();
     dismiss_init();
@@ -182,6 +182,8 @@ void Seat::continue_if_due() {
   auto opened = pod_.epochs.opened(number_);
   if (!opened || !program_.stopped_at_gate(*ring_)) return;
   if (has_entered(*opened)) return;
+  // A next sidecar would take the epoch before this one for the open one, in which this pod may have had another rank.
+  if (!pod_.is_saved() && !pod_.save()) return;
   // The epoch was opened long ago, and bsp-init connects only now: the rank may run elsewhere by now.
   if (pod_.fence().cut_off()) return;
   send_fresh(

@@ -39,7 +39,8 @@ class Seat {
     const Config& config;
     Epochs& epochs;
     std::function<Fence&()> fence;
-    std::function<void()> save;
+    std::function<Result<void>()> save;  // an error that may pass; it has been logged
+    std::function<bool()> is_saved;
     std::function<void()> stop_benchmark;                          // a program is about to compute, or all ranks wait
     std::function<std::optional<wire::CpuBenchmark>()> benchmark;  // its result, if there is one by now
   };

@@ -100,8 +100,9 @@ Result<json> Seat::open_epoch(const net::Request& request) {
   if (fresh) {
     clear_gate(*ring_);  // it has served its purpose; left set, it would close the new epoch at once
     pod_.epochs.followed().end_gate(request.fields);
-    pod_.save();
   }
+  // Before the program continues, and again if it has failed before.
+  if (fresh || !pod_.is_saved()) BSP_CHECK_OK(pod_.save());
   continue_if_due();
   fault_point("epoch.continued");
   return json::object();

@@ -41,7 +41,8 @@ Result<void> Sidecar::open_seats() {
                                    .config = config_,
                                    .epochs = epochs_,
                                    .fence = [this]() -> Fence& { return *fence_; },
-                                   .save = [this] { save(); },
+                                   .save = [this] { return save(); },
+                                   .is_saved = [this] { return saving_ != Saving::kFailed; },
                                    .stop_benchmark =
                                        [this] {
                                          if (benchmark_) benchmark_->stop();
@@ -128,7 +129,7 @@ std::optional<wire::CpuBenchmark> Sidecar::take_benchmark() {
   cpu_ = benchmark_->result();
   if (!cpu_) return cpu_;
   benchmark_.reset();
-  save();
+  (void)save();
   return cpu_;
 }
 
@@ -138,8 +139,8 @@ void Sidecar::refresh() {
 
 // --- Saved state ----------------------------------------------------------------------------------------
 
-void Sidecar::save() {
-  if (adopting_) return;
+Result<void> Sidecar::save() {
+  if (saving_ == Saving::kLater) return {};
   json plans = json::array(), seats = json::array();
   for (const wire::EpochPlan& plan : epochs_.plans()) plans.push_back(plan);
   for (const auto& seat : seats_) seats.push_back(seat->saved());
@@ -148,8 +149,11 @@ void Sidecar::save() {
   if (cpu_) state["cpu"] = reflect::write(*cpu_);
   // A message about the program's end need not be UTF-8.
   const std::string text = state.dump(-1, ' ', false, json::error_handler_t::replace);
-  if (auto written = replace_own_file(config_.own_path("state"), text, 0600); !written)
-    log_error("cannot save the state", {{"reason", written.error().message}});
+  const auto written = replace_own_file(config_.own_path("state"), text, 0600);
+  saving_ = written ? Saving::kDone : Saving::kFailed;
+  if (written) return {};
+  log_error("cannot save the state", {{"reason", written.error().message}});
+  return fail(ErrorCode::kUnavailable, "the sidecar can't save its state: " + written.error().message, true);
 }
 
 // Fails if the state can't be read at present: without it the sidecar would forget its epochs, and overwrite it.
@@ -179,13 +183,13 @@ Result<void> Sidecar::adopt() {
     opened.push_back(whole_number<std::uint64_t>(part_at(of_seat(seat), "opened")));
   epochs_.adopt(std::move(plans), std::move(opened), whole_number<std::uint64_t>(part_at(*state, "opened")));
   if (const auto cpu = reflect::read<wire::CpuBenchmark>(part_at(*state, "cpu"), "state.cpu")) cpu_ = *cpu;
-  adopting_ = true;  // a seat that has lost its transfer saves, when the next one is not adopted yet
+  saving_ = Saving::kLater;  // a seat that has lost its transfer saves, when the next one is not adopted yet
   for (std::size_t seat = 0; seat < seats_.size(); ++seat) {
     seats_[seat]->take_over();
     seats_[seat]->adopt(of_seat(seat));
   }
-  adopting_ = false;
-  save();
+  saving_ = Saving::kDone;
+  (void)save();
   log_info("adopted the state of the previous sidecar", {{"epochs", epochs_.plans().size()}});
   return {};
 }

@@ -86,8 +86,8 @@ class Sidecar {
   // Unless a previous sidecar has the result, or a program may be computing: a benchmark would disturb it, and it the benchmark.
   void begin_benchmark();
   std::optional<wire::CpuBenchmark> take_benchmark();
-  void refresh();  // all seats
-  void save();
+  void refresh();       // all seats
+  Result<void> save();  // retryable
   Result<void> adopt();
 
   net::Loop& loop_;
@@ -101,7 +101,11 @@ class Sidecar {
   std::unique_ptr<net::LinkServer> server_;
   std::unique_ptr<Liveness> liveness_;
   std::unique_ptr<net::CredentialsWatch> credentials_;  // the operator renews them in the pod's Secret
-  bool adopting_ = false;                               // what is saved is not known completely yet
+  enum class Saving {
+    kDone,
+    kFailed,
+    kLater
+  } saving_ = Saving::kDone;  // kLater: what is saved is not known completely yet
 };
 
 }  // namespace bsp::sidecar

@@ -130,7 +130,8 @@ void Sidecar::handle(net::Request request, net::Reply reply) {
 Result<json> Sidecar::prepare_epoch(const net::Request& request) {
   BSP_TRY(wire::EpochPlan plan, wire::epoch_plan_from_json(request.fields));
   BSP_CHECK_OK(epochs_.prepare(std::move(plan)));
-  save();
+  // The operator relies on no epoch before this one being opened here, by a next sidecar either.
+  BSP_CHECK_OK(save());
   for (const auto& seat : seats_) seat->start_if_due();
   return json::object();
 }

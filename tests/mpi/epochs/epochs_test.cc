@@ -203,6 +203,32 @@ TEST(Epochs, OpenOnlyOnceTheProgramsUserIsKnown) {
   for (std::uint32_t r : {0u, 1u}) EXPECT_EQ(programs[r].wait(30s), 0);
 }
 
+// Its successor would take an older epoch for the open one, and might continue what is stopped there.
+TEST(Epochs, OpenOnlyOnceTheStateIsSaved) {
+  Cluster cluster(2);
+  for (std::uint32_t r : {0u, 1u}) cluster.start_sidecar(r);
+  cluster.prepare(0);
+  // No file can take this place.
+  const std::string state = cluster.run_dir(0) + "/sidecar/state";
+  const auto obstruct = [&](const std::string& in_place) {
+    std::filesystem::remove_all(in_place);
+    std::filesystem::create_directories(in_place + "/obstacle");
+  };
+  const auto expect_refused = [](const Result<net::Answer>& answer) {
+    ASSERT_FALSE(answer);
+    EXPECT_TRUE(answer.error().retryable && answer.error().message.contains("the sidecar can't save its state"))
+        << answer.error().message;
+  };
+  obstruct(state);
+  FakeInit init(cluster.run_dir(0), control::ProgramState::kStopped);
+  for (int attempt = 0; attempt < 2; ++attempt) expect_refused(cluster.try_call(0, wire::kOpenEpoch, {{"epoch", 0}}));
+  expect_refused(cluster.try_call(0, wire::kPrepareEpoch, wire::EpochPlan(cluster.plan(1))));
+  std::filesystem::remove_all(state);
+  cluster.prepare(1);
+  cluster.open(1);
+  EXPECT_TRUE(std::filesystem::is_regular_file(state));
+}
+
 // A rank's program never comes: ranks that wait for it get an error once its sidecar reports that it has ended.
 TEST(Epochs, FailAFenceWithADeadMember) {
   Cluster cluster(2);
