@@ -311,7 +311,9 @@ void Supervisor::on_program(int status) {
     } else if (WIFCONTINUED(status) && !stopped && (!stat || stat->state != 't') && state_ == State::kDumped) {
       // A copy may run elsewhere. The thread at the gate would stop again by itself, the others compute on.
       ::kill(program_, SIGSTOP);
-      std::fprintf(stderr, "bsp-init: SIGCONT from outside has continued the program after its checkpoint was taken: it is stopped again\n");
+      std::fprintf(stderr,
+                   "bsp-init: SIGCONT from outside has continued the program after its checkpoint was taken: it is "
+                   "stopped again\n");
     } else if (WIFCONTINUED(status) && !stopped && (!stat || stat->state != 't') && state_ == State::kStopped) {
       state_ = State::kRunning;  // continued from outside, in the container; the sidecar must know
       report(control::Running{.pid = program_});
@@ -363,7 +365,10 @@ int Supervisor::finish() {
   out_.flush(kFlushLimitMs);
   err_.flush(kFlushLimitMs);
   if (exit_now_) return *exit_now_;
-  if (exit_code_ != 0) note_finalized(options_.run_dir + "/ring", options_.termination_log);
+  if (exit_code_ != 0) {
+    note_finalized(options_.run_dir + "/ring", options_.termination_log);
+    note_aborted(exit_message_, options_.termination_log);
+  }
   report(control::Exited{.code = exit_code_, .signal = exit_signal_, .message = exit_message_});
   const bool in_pod = ::access(options_.run_dir.c_str(), F_OK) == 0;
   bye_until_ = Steady::now() + (end_requested_at_ && !socket_ ? kByeLimitAlone : kByeLimit);

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "crds/refusal.h"
 #include "sidecar/ring/ring_access.h"
 #include "sidecar/shim/attributes.h"
 #include "sidecar/shim/blockers.h"
@@ -22,8 +23,10 @@
 #include "sidecar/shim/message.h"
 #include "sidecar/shim/moved_clock.h"
 #include "sidecar/shim/recipes.h"
+#include "sidecar/shim/without_object.h"
 
 using namespace bsp::shim;  // NOLINT: this file speaks MPI
+namespace names = bsp::names;
 
 namespace {
 
@@ -215,7 +218,8 @@ int MPI_Is_thread_main(int* flag) {
 
 int MPI_Abort(MPI_Comm comm, int errorcode) {
   if (!state.epochs) return real.Abort(to_real(comm), errorcode);
-  say("the program called MPI_Abort(%d)", errorcode);
+  // After an error of MPI's the program may only follow a lost rank.
+  (has_raised_error() ? say : say_verdict)("%s(%d)", names::kAborted.data(), errorcode);
   std::fflush(nullptr);
   _exit((errorcode & 0xff) != 0 ? errorcode & 0xff : 1);  // the operator ends the other ranks
 }

@@ -46,6 +46,14 @@ void say(const char* format, ...) {
   va_end(arguments);
 }
 
+void say_verdict(const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  const Line line = print(format, arguments);
+  va_end(arguments);
+  write_refusal(line);
+}
+
 void die(const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);

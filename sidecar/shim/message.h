@@ -5,10 +5,13 @@ namespace bsp::shim {
 
 __attribute__((format(printf, 1, 2))) void say(const char* format, ...);
 
+// The same, and every attempt would end so (crds/refusal.h). The caller ends the program, with another status than 0.
+__attribute__((format(printf, 1, 2))) void say_verdict(const char* format, ...);
+
 // Prints the message and exits with status 1 (without exit handlers: MPI may be half open).
 [[noreturn]] __attribute__((format(printf, 1, 2))) void die(const char* format, ...);
 
-// The same for what will fail alike in every attempt, so the job isn't restarted (crds/refusal.h).
+// The same for what will fail alike in every attempt, so the job isn't restarted.
 [[noreturn]] __attribute__((format(printf, 1, 2))) void refuse(const char* format, ...);
 
 }  // namespace bsp::shim

@@ -1,5 +1,6 @@
 #include "sidecar/shim/without_object.h"
 
+#include <atomic>
 #include <cstdarg>
 
 #include "sidecar/shim/errors_after.h"
@@ -50,8 +51,13 @@ void route_errors_without_object() {
 
 using namespace bsp::shim;  // NOLINT
 
+static std::atomic<bool> has_raised{false};
+
+bool bsp::shim::has_raised_error() { return has_raised; }
+
 int ompi_errhandler_invoke(MPI_Errhandler handler, void* object, int kind, int code, const char* where) {
   static const auto next = reinterpret_cast<decltype(&ompi_errhandler_invoke)>(find_real("ompi_errhandler_invoke"));
+  has_raised = true;
   if (ErrorsAfter::keep(handler, object, kind, code, where)) return code;
   const MPI_Comm comm = handler == nullptr ? comm_of_errors() : nullptr;
   MPI_Errhandler of_comm = nullptr;

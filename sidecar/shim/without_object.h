@@ -17,4 +17,7 @@ namespace bsp::shim {
 // For an Open MPI in which that function can't be replaced: the program's handler is called with MPI_ERR_OTHER.
 void route_errors_without_object();
 
+// Whether MPI has raised an error in this process, on whatever object.
+bool has_raised_error();
+
 }  // namespace bsp::shim

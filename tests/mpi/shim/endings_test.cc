@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "crds/names.h"
+#include "crds/refusal.h"
 #include "tests/mpi/shim/job.h"
 
 namespace bsp::test {
@@ -79,7 +80,18 @@ TEST(Endings, AbortEndsTheRankWithItsCode) {
   const int status = job.wait(1);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 42) << status;
   EXPECT_TRUE(job.stderr_of(1).contains("rank 1: the program called MPI_Abort(42)")) << job.stderr_of(1);
+  EXPECT_TRUE(job.refusal_of(1).contains(names::kAborted)) << "every attempt would end so";
   EXPECT_EQ(job.last_line(1), "said before the end");
+}
+
+// It may have lost a rank, of which the operator hears later.
+TEST(Endings, AbortAfterAnErrorOfMpiIsNoVerdict) {
+  Job job({.ranks = 2, .program = "shim_lifecycle", .arguments = {"100", "failed", "42"}, .environment = {}});
+  one_turn(job);
+  const int status = job.wait(1);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 42) << status;
+  EXPECT_TRUE(job.stderr_of(1).contains("rank 1: the program called MPI_Abort(42)")) << job.stderr_of(1);
+  EXPECT_EQ(job.refusal_of(1), "");
 }
 
 TEST(Endings, FatalErrorEndsTheRankAndIsReported) {

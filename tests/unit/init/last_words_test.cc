@@ -48,6 +48,14 @@ TEST_F(LastWords, AreOfAProgramThatHasFinalized) {
   EXPECT_EQ(message(), "the program had returned from MPI_Finalize\n");
 }
 
+TEST_F(LastWords, AreOfAProgramThatHasAborted) {
+  note_aborted("", log_);
+  note_aborted("the program's MPI library is MPICH", log_);
+  EXPECT_EQ(message(), "");
+  note_aborted("bsp: rank 3: the program called MPI_Abort(7)", log_);
+  EXPECT_EQ(message(), "the program called MPI_Abort\n");
+}
+
 TEST_F(LastWords, ComeAfterTheProgramsOwn) {
   std::ofstream(log_) << "disk quota exceeded";
   set_state(BSP_RANK_FINALIZED);

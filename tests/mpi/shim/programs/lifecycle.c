@@ -92,8 +92,13 @@ int main(int argc, char** argv) {
   }
   printf("said before the end\n");
   if (!strcmp(end, "abort") && rank == size - 1) MPI_Abort(MPI_COMM_WORLD, atoi(argv[3]));
+  if (!strcmp(end, "failed") && rank == size - 1) {
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    if (MPI_Send(&rank, 1, MPI_INT, size, 0, MPI_COMM_WORLD) != MPI_SUCCESS) MPI_Abort(MPI_COMM_WORLD, atoi(argv[3]));
+  }
   if (!strcmp(end, "fatal") && rank == size - 1) MPI_Send(&rank, 1, MPI_INT, size, 0, MPI_COMM_WORLD);
-  if (!strcmp(end, "abort") || !strcmp(end, "fatal")) { /* the others wait for it until they are killed */
+  if (!strcmp(end, "abort") || !strcmp(end, "failed") ||
+      !strcmp(end, "fatal")) { /* the others wait for it until they are killed */
     MPI_Recv(&flag, 1, MPI_INT, size - 1, 77, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     return 5;
   }
