@@ -35,6 +35,11 @@ void end_pod_with_its_program(World& w, const char* reason, const char* message,
                                   {"containerStatuses", {{{"name", "app"}, {"state", {{"terminated", ended}}}}}}};
 }
 
+void abort_program(World& w, bool reports, std::uint32_t rank = 1) {
+  w.find(std::format("job-r{}-g0", rank))->status.exit_message = "bsp: rank 1: the program called MPI_Abort(3)";
+  w.end_program(rank, 3, 0, reports);
+}
+
 const Fall kFalls[] = {
     {"Exit", [](World& w) { w.end_program(1, 3, 0); }, "RankExited", "rank 1 exited with code 3", false},
     {"ExitReportedByTheNodeOnly", [](World& w) { w.end_program(1, 3, 0, false); }, "RankExited",
@@ -58,6 +63,16 @@ const Fall kFalls[] = {
        w.end_program(1, 0, 13);
      },
      "RankKilled", "rank 1 was ended by SIGPIPE", false},
+    {"Abort", [](World& w) { abort_program(w, true); }, "RankExited",
+     "rank 1 exited with code 3, since the program called MPI_Abort; so the job is not restarted", true},
+    {"AbortReportedByTheNodeOnly", [](World& w) { abort_program(w, false); }, "RankExited",
+     "rank 1 exited with code 3, since the program called MPI_Abort; so the job is not restarted", true},
+    {"AbortAfterAnotherRanksPodWasLost",
+     [](World& w) {
+       abort_program(w, true, 0);
+       w.evict("job-r1-g0");
+     },
+     "PodLost", "the node ended pod job-r1-g0 of rank 1", false},
     {"Kill", [](World& w) { w.end_program(1, 0, 9); }, "RankKilled",
      "rank 1 was ended by SIGKILL (killed from outside, or out of memory)", false},
     {"SignalReportedByTheNodeOnly", [](World& w) { w.end_program(1, 0, 9, false); }, "RankKilled",

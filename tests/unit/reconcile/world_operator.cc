@@ -24,7 +24,8 @@ json World::pod_object(const Pod& pod) const {
     app["state"] = {{"terminated",
                      {{"exitCode", pod.exit_code},
                       {"reason", pod.exit_code ? "Error" : "Completed"},
-                      {"message", pod.exit_code && pod.status.mpi_finalized ? names::kFinalizedNote : ""}}}};
+                      {"message", pod.exit_code && pod.status.mpi_finalized ? std::string(names::kFinalizedNote)
+                                                                            : pod.status.exit_message}}}};
   for (const json& container : part_at(part_at(pod.object, "spec"), "containers"))
     if (const auto id = image_ids.find(text_at(container, "image"));
         id != image_ids.end() && text_at(container, "name") == "app")
