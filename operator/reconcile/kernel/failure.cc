@@ -57,12 +57,11 @@ std::optional<Failure> end_of(std::uint32_t rank, const Seat& seat, const AppFac
     return Failure{rank, seat, "RankKilled", std::format("{} was ended by {}{}", who, signal_name(signal), hint),
                    false};
   }
-  if (const std::string& why = reported ? status->exit_message : facts.app_message;
+  if (const std::string& why = reported ? status->exit_message : app.message;
       code != 0 && why.contains(names::kAborted))
     return Failure{
-        rank, pod, "RankExited",
-        std::format("rank {} exited with code {}, since {}; so the job is not restarted", rank, code, names::kAborted),
-        true};
+        rank, seat, "RankExited",
+        std::format("{} exited with code {}, since {}; so the job is not restarted", who, code, names::kAborted), true};
   if (code != 0)
     return Failure{
         rank, seat, "RankExited", std::format("{} exited with code {}", who, code), false, is_of_survivor(code)};
