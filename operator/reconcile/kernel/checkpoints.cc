@@ -149,8 +149,7 @@ std::vector<Event> note_set(const migrate::Wave& wave, const Observed& o, crds::
     turn_condition(o, status, kNotCheckpointable, true, wave.reason, wave.message);
     if (!was)
       events.push_back(
-          {"Warning", kNotCheckpointable,
-           std::format("{}; as long as that is so the job has no newer checkpoint set to go on from", wave.message)});
+          {"Warning", kNotCheckpointable, crds::find_condition(status.conditions, kNotCheckpointable)->message});
     return events;
   }
   if (is_on(status, kNotCheckpointable))

@@ -20,8 +20,6 @@ namespace bsp::reconcile {
 
 inline constexpr const char* kCheckpointStored = "CheckpointStored";
 inline constexpr const char* kCheckpointFailed = "CheckpointFailed";
-// A condition: a rank could not be dumped, so there is no set.
-inline constexpr const char* kNotCheckpointable = "NotCheckpointable";
 inline constexpr const char* kSetUnusable = "SetUnusable";
 inline constexpr const char* kResumedFrom = "ResumedFrom";
 
