@@ -71,8 +71,9 @@ TEST(Epochs, LeaveNothingBehind) {
     EXPECT_LT(now.mappings - before.mappings, 0.02 * changes + 10) << who;
     EXPECT_LE(now.descriptors, before.descriptors) << who;
   };
-  expect_bounded("program", program_before, Held::by(of_program), 48 << 10);  // Open MPI loses 35 KiB in each session
-  expect_bounded("sidecar", sidecar_before, Held::by(sidecar), 8 << 10);
+  // Open MPI loses 25 to 60 KiB in each session.
+  expect_bounded("program", program_before, Held::by(of_program), 64 << 10);
+  expect_bounded("sidecar", sidecar_before, Held::by(sidecar), 12 << 10);
   EXPECT_LE(files_of_epochs(), files) << "in /dev/shm and the directory of temporary files";
   job.finish_ok();
 }
