@@ -248,8 +248,10 @@ TEST(Trim, APodKeepsOnlyTheFieldsWeRead) {
          {"uid", "j"},
          {"controller", true},
          {"blockOwnerDeletion", true}}};
-    pod["metadata"]["annotations"] = {
-        {"note", "long"}, {"migbsp.io/move-to", "fast"}, {"migbsp.io/ranks", "4,6"}, {"scheduling.k8s.io/group-name", "gang"}};
+    pod["metadata"]["annotations"] = {{"note", "long"},
+                                      {"migbsp.io/move-to", "fast"},
+                                      {"migbsp.io/ranks", "4,6"},
+                                      {"scheduling.k8s.io/group-name", "gang"}};
     pod["metadata"]["creationTimestamp"] = "2026-11-21T04:00:00Z";
     for (const char* label : {"generation", "attempt"})
       pod["metadata"]["labels"][std::string("migbsp.io/") + label] = "7";
