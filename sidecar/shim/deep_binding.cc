@@ -161,11 +161,11 @@ void* open_deeply(const char* path, int flags) {
 
 // A library that calls MPI_Init before the shim sees it, in its constructor.
 __attribute__((destructor)) void refuse_if_passed_by() {
-  if (state.initialized || !has_run_dir()) return;
+  if (state.initialized) return;
   if (const char* init = std::getenv(names::kEnvInitPid.data()); init != nullptr && std::atoi(init) != getppid())
     return;
   int initialized = 0;
-  if (!load_real() || real.Initialized(&initialized) != MPI_SUCCESS || initialized == 0) return;
+  if (!load_real() || real.Initialized(&initialized) != MPI_SUCCESS || initialized == 0 || !has_run_dir()) return;
   refuse(
       "MPI was initialized past libbspmpi.so, by the constructor of a library that was opened with RTLD_DEEPBIND: each "
       "rank was alone in "
