@@ -16,7 +16,8 @@ import yaml
 SKIPPED = {".git", "build", "golden"}
 # The order of the first three sections; every other page of docs/ and every README follows by itself.
 SECTIONS = {
-    "Use it": ["README.md", "docs/what-moves.md", "docs/checkpoints.md", "examples/README.md", "docs/conditions.md", "docs/faults.md"],
+    "Use it": ["README.md", "docs/what-moves.md", "docs/seats.md", "docs/checkpoints.md", "examples/README.md",
+               "docs/conditions.md", "docs/faults.md"],
     "Run it in a cluster": ["docs/operate.md", "charts/bsp-operator/README.md", "docs/upgrade.md", "operator/kubectl/README.md",
                             "CHANGELOG.md"],
     "Reference": ["reference/bspjob.md", "reference/rankmigration.md", "reference/chart-values.md", "docs/glossary.md"],
