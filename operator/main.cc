@@ -36,6 +36,8 @@ const bsp::cli::Program kProgram = {
      {"local delete", "delete a job", bsp::local::local_delete},
      {"controller", "reconcile the jobs of a Kubernetes cluster", bsp::controller::run},
      {"submit", "create a job in a Kubernetes cluster", bsp::controller::submit},
+     {"before-uninstall", "say which jobs need the operator that is to be uninstalled",
+      bsp::controller::before_uninstall},
      {"advise", "decide the calls of a recorded run again, with other parameters", bsp::advise::run},
      {"simulate", "simulate a job on pools that needn't exist", bsp::simulate},
      {"check", "run a program's ranks here, move them, and say what was found out", bsp::checking::run},

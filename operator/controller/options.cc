@@ -223,4 +223,27 @@ Result<SubmitOptions> parse_submit_options(std::span<const std::string> words) {
   return o;
 }
 
+Result<BeforeUninstallOptions> parse_before_uninstall_options(std::span<const std::string> words) {
+  BeforeUninstallOptions o;
+  cli::Command command("bsp-operator before-uninstall",
+                       "Say which BSPJobs need the operator that is to be uninstalled.");
+  command.text("--kubeconfig", "FILE", "kubeconfig (default: as kubectl finds it; in a pod its service account)",
+               o.kubeconfig);
+  command.text("--context", "NAME", "context of the kubeconfig (default: its current one)", o.context);
+  command.option("--namespaces", "NS,…", "namespaces of the operator's jobs, or all (default: all)",
+                 [&o](const std::string& value) {
+                   o.name_spaces.clear();
+                   for (const auto part : std::views::split(value, ','))
+                     if (const std::string name(part.begin(), part.end()); !name.empty()) o.name_spaces.push_back(name);
+                   const bool all = o.name_spaces == std::vector<std::string>{"all"};
+                   if (all) o.name_spaces.clear();
+                   return all || !o.name_spaces.empty() ? "" : "must be namespaces such as science,maths, or all";
+                 });
+  command.flag("--delete", "delete these jobs and wait until they are gone", o.remove);
+  command.option("--timeout", "SECONDS", std::format("limit of --delete (default: {})", o.timeout_seconds),
+                 cli::number(o.timeout_seconds, 1u, 1'000'000u));
+  BSP_CHECK_OK(command.parse(words));
+  return o;
+}
+
 }  // namespace bsp::controller

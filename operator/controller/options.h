@@ -1,4 +1,4 @@
-// The command lines of `bsp-operator controller` and `submit`.
+// The command lines of `bsp-operator controller`, `submit` and `before-uninstall`.
 #pragma once
 
 #include <chrono>
@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/core/error.h"
 #include "operator/exchange/protocol.h"
@@ -59,5 +60,13 @@ struct SubmitOptions {
   unsigned timeout_seconds = 600;  // of waiting
 };
 Result<SubmitOptions> parse_submit_options(std::span<const std::string> words);
+
+struct BeforeUninstallOptions {
+  std::string kubeconfig, context;
+  std::vector<std::string> name_spaces;  // whose jobs the operator may run; empty: all
+  bool remove = false;                   // delete the jobs and wait until they are gone
+  unsigned timeout_seconds = 240;        // of that
+};
+Result<BeforeUninstallOptions> parse_before_uninstall_options(std::span<const std::string> words);
 
 }  // namespace bsp::controller

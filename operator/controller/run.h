@@ -11,5 +11,7 @@ namespace bsp::controller {
 int run(std::span<const std::string> words);
 // submit -f JOB.yaml [--wait]: creates one, and waits for its end if asked to.
 int submit(std::span<const std::string> words);
+// before-uninstall [--delete]: fails while jobs need the operator; or deletes them.
+int before_uninstall(std::span<const std::string> words);
 
 }  // namespace bsp::controller

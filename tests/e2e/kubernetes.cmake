@@ -10,6 +10,12 @@ function(kubernetes_test name timeout)
   set(cost ${cost} PARENT_SCOPE)
 endfunction()
 set(here ${CMAKE_CURRENT_SOURCE_DIR})
+# The chart's policies need an API server, kubectl and Helm only, and no cluster.
+add_test(NAME chart_policies COMMAND ${PROJECT_SOURCE_DIR}/tests/unit/kube/apiserver.sh ${CMAKE_BINARY_DIR}/chart_policies
+                                     python3 -B ${here}/chart_policies_test.py)
+set_tests_properties(chart_policies PROPERTIES LABELS integration TIMEOUT 900 SKIP_RETURN_CODE 77)
+add_test(NAME chart_alerts COMMAND python3 -B ${here}/chart_alerts_test.py)
+set_tests_properties(chart_alerts PROPERTIES LABELS integration TIMEOUT 300 SKIP_RETURN_CODE 77)
 foreach(step up install uninstall down)
   kubernetes_test(${step} 900 ${here}/kubernetes_setup.py ${step})
 endforeach()
@@ -26,7 +32,7 @@ set(suites
     "run.Runs 900 run Runs" "run.ByHand 900 run ByHand" "run.Life 900 run Life" "run.Failures 900 run Failures"
     "run.Limits 900 run Limits" "run.Liveness 900 run Liveness" "run.Chart 900 run Chart"
     "drain 900 drain"
-    "access.Network 900 access Network" "access.Rights 900 access Rights" "access.Certificates 900 access Certificates"
+    "access.Network 900 access Network" "access.Rights 900 access Rights" "access.Admission 600 access Admission" "access.Certificates 900 access Certificates"
     "admin.Screen 600 admin Screen" "admin.Metrics 600 admin Metrics"
     "checkpoints 1200 checkpoints" "eviction 600 eviction" "kueue 600 kueue" "gang 600 gang" "readme 900 readme" "plugin 600 plugin"
     "faults 1500 faults")

@@ -149,6 +149,28 @@ class Rights(unittest.TestCase):
             waits.delete("--timeout=30s")
 
 
+class Admission(unittest.TestCase):
+    """chart_policies_test.py has what the policies refuse; here the operator's own pods pass them."""
+
+    def test_a_job_runs_and_moves_in_a_confined_namespace(self):
+        with Namespace("e2e-confined", labels={"migbsp.io/jobs": "only"}) as space:
+            owns_the_node = stranger("owner")
+            owns_the_node["spec"]["hostPID"] = True
+            self.assertIn("hostPID", space.apply(owns_the_node, check=False).stderr)
+            with job_of(space, bsp_job("confined", ENDLESS, sets=POOLS)) as job:
+                job.wait_for_superstep(5)
+                job.migrate("away", 0, targetSet="medium")
+                self.assertEqual(job.wait_for_migration("away")["phase"], "Succeeded", job.migration("away"))
+                job.wait_for_superstep(job.status()["superstep"] + 5)
+                self.assertEqual(job.status().get("attempt", 0), 0, job.summary())
+            greedy = bsp_job("greedy", lattice_boltzmann(20))
+            greedy["spec"]["template"]["spec"]["volumes"] = [{"name": "node", "hostPath": {"path": "/"}}]
+            with job_of(space, greedy) as job:
+                status = job.ended()
+                self.assertEqual((status["phase"], status["reason"]), ("Failed", "InvalidPod"), status)
+                self.assertIn("hostPath", status["message"])
+
+
 class Certificates(unittest.TestCase):
     def authority(self):
         name, system = cluster_job.release()

@@ -132,7 +132,7 @@ class Metrics(InANamespace):
             self.assertIn((self.space.name, "metered"), [(s["metric"]["job_namespace"], s["metric"]["job_name"])
                                                          for s in server.query("bsp_job_load_balance")])
             rules = [rule for group in server.get("rules")["groups"] for rule in group["rules"]]
-            self.assertEqual(len(rules), 7)
+            self.assertEqual(len(rules), 8)
             for rule in rules:
                 with self.subTest(alert=rule["name"]):
                     self.assertEqual((rule["health"], rule.get("lastError", "")), ("ok", ""))

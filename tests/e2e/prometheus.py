@@ -11,11 +11,11 @@ import urllib.request
 FETCHED = pathlib.Path(__file__).resolve().parents[2] / "build/prometheus"
 
 
-def binary():
-    """Its path, or None."""
-    if found := shutil.which("prometheus"):
+def binary(name="prometheus"):
+    """The path of it or of promtool, or None."""
+    if found := shutil.which(name):
         return found
-    path = FETCHED / "usr/bin/prometheus"
+    path = FETCHED / "usr/bin" / name
     if not path.exists():
         FETCHED.mkdir(parents=True, exist_ok=True)
         subprocess.run(["apt-get", "download", "prometheus"], cwd=FETCHED, capture_output=True, check=False)

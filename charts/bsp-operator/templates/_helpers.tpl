@@ -72,3 +72,37 @@ capabilities: {drop: [ALL]}
 {{- range $name, $address := .Values.exchange.members }}{{ $members = append $members (printf "%s=%s" $name $address) }}{{ end }}
 {{- join "," $members }}
 {{- end }}
+
+{{/* The namespaces whose jobs this operator may run, as a JSON list; [] for all. */}}
+{{- define "bsp.jobNamespaces" -}}
+{{- eq .Values.watchNamespace "" | ternary .Values.jobs.namespaces (list .Values.watchNamespace) | default list | toJson }}
+{{- end }}
+
+{{/* Fails if another release's operator manages a namespace of this one: they would take each other's jobs. Seen where Helm asks the cluster. */}}
+{{- define "bsp.alone" -}}
+{{- $mine := include "bsp.jobNamespaces" . | fromJsonArray }}
+{{- range (lookup "apps/v1" "Deployment" "" "").items }}
+{{- $labels := .metadata.labels | default dict }}
+{{- $here := and (eq .metadata.namespace $.Release.Namespace) (eq (get $labels "app.kubernetes.io/instance") $.Release.Name) }}
+{{- if and (eq (get $labels "app.kubernetes.io/name") "bsp-operator") (not $here) }}
+{{- $named := get (.metadata.annotations | default dict) "migbsp.io/namespaces" }}
+{{- $theirs := list }}
+{{- if $named }}{{ $theirs = fromJsonArray $named }}
+{{- else }}
+{{- /* of a chart before 0.3, which doesn't say it */}}
+{{- range (first .spec.template.spec.containers).args }}
+{{- if and (hasPrefix "--namespace=" .) (ne . "--namespace=all") }}{{ $theirs = list (trimPrefix "--namespace=" .) }}{{ end }}
+{{- end }}
+{{- end }}
+{{- $common := "" }}
+{{- if and (not $mine) (not $theirs) }}{{ $common = "every namespace" }}
+{{- else if not $theirs }}{{ $common = printf "namespace %s" (first $mine) }}
+{{- else if not $mine }}{{ $common = printf "namespace %s" (first $theirs) }}
+{{- else }}{{ range $mine }}{{ if has . $theirs }}{{ $common = printf "namespace %s" . }}{{ end }}{{ end }}
+{{- end }}
+{{- if $common }}
+{{- fail (printf "the operator of release %s in namespace %s manages %s, too, and two would take each other's jobs: set watchNamespace or jobs.namespaces of both, so that each namespace has one operator" (get $labels "app.kubernetes.io/instance") .metadata.namespace $common) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}

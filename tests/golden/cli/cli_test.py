@@ -29,6 +29,7 @@ OPTIONS = {
                   " --max-moves --max-moves-per-set --kueue --start-timeout --target-timeout --exchange --exchange-members"
                   " --exchange-listen --exchange-tls --isolate-jobs --user-namespaces",
     "submit": "-f --filename --kubeconfig --context -n --namespace --wait --timeout --delete",
+    "before-uninstall": "--kubeconfig --context --namespaces --delete --timeout",
     "advise": "-f --filename --heuristic --x --horizon --min-gain --cooldown --max-moves --alpha --d --omega --delta --beta"
               " -o --output --brief",
     "check": "-f --filename --seconds --start-seconds --move-seconds --cpu -o --output -n --namespace --store",
@@ -143,6 +144,9 @@ LINES = [
     ("submit -f J --delete", 2, "--delete goes with --wait"),
     ("submit -f J --timeout 0", 2, "from 1 to 1000000"),
     ("submit -f J more", 2, "more"),
+    ("before-uninstall --kubeconfig K", 1, "127.0.0.1:1"),
+    ("before-uninstall --kubeconfig K --context none --namespaces a,b --delete --timeout 5", 1, "127.0.0.1:1"),
+    ("before-uninstall --namespaces=", 2, "must be namespaces such as science,maths, or all"),
 
     ("advise -f /nowhere.jsonl --heuristic Top,AutoMig --x .5 --horizon Superstep --min-gain 0.1 --cooldown 2 --max-moves 3"
      " --alpha 4 --d .5 --omega 3 --delta 1 --beta 0.5 -o json --brief", 1, "/nowhere.jsonl"),

@@ -35,7 +35,7 @@ etcd=$!
   --advertise-address=127.0.0.1 --endpoint-reconciler-type=none --service-cluster-ip-range=10.0.0.0/24 \
   --tls-cert-file=server.crt --tls-private-key-file=server.key --client-ca-file=ca.crt --authorization-mode=RBAC \
   --service-account-issuer=https://kubernetes.default.svc --service-account-key-file=sa.key \
-  --service-account-signing-key-file=sa.key --disable-admission-plugins=ServiceAccount --profiling=false >apiserver.log 2>&1 &
+  --service-account-signing-key-file=sa.key --allow-privileged --disable-admission-plugins=ServiceAccount --profiling=false >apiserver.log 2>&1 &
 apiserver=$!
 # Both at once, because an API server may wait forever for an etcd that has exited.
 stop() { kill -KILL $apiserver $etcd 2>/dev/null || true; wait $apiserver $etcd 2>/dev/null || true; }
