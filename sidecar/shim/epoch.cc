@@ -19,6 +19,7 @@
 #include "sidecar/shim/graceful_close.h"
 #include "sidecar/shim/handles.h"
 #include "sidecar/shim/leftovers.h"
+#include "sidecar/shim/loaded_library.h"
 #include "sidecar/shim/measure.h"
 #include "sidecar/shim/message.h"
 #include "sidecar/shim/predefined_self.h"
@@ -40,8 +41,22 @@ void set_default(const char* name, const char* value) { setenv(name, value, 0); 
 
 bool user_chose_btl = false;
 
+// Where UCX is a part of Open MPI's library, and not of components that are opened with it, it stays registered when a session closes, and
+// crashes in the next one (5.0.8 to 5.0.11).
+void refuse_ucx_that_opens_once(const char* framework) {
+  const char* chosen = std::getenv(framework);
+  if (chosen == nullptr || chosen[0] == '^' || std::strstr(chosen, "ucx") == nullptr) return;
+  const void* const ucx = find_in_mpi("opal_common_ucx");
+  if (ucx != nullptr && file_name_of(ucx).starts_with("libopen-pal."))
+    refuse(
+        "%s=%s: UCX is a part of this Open MPI's library and can't be opened again after a move; leave the variable "
+        "out",
+        framework, chosen);
+}
+
 // Open MPI's defaults here; the user's own settings take precedence.
 void set_mpi_defaults() {
+  for (const char* framework : {"OMPI_MCA_pml", "OMPI_MCA_osc"}) refuse_ucx_that_opens_once(framework);
   user_chose_btl = std::getenv("OMPI_MCA_btl") != nullptr;
   set_default("PMIX_MCA_gds", "hash");  // the default store maps one of the sidecar's files
   set_default("OMPI_MCA_btl", "tcp,self");

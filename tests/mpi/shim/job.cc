@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <format>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -40,6 +42,11 @@ Job::Job(Options options)
     std::vector<std::string> environment{"LD_PRELOAD=" + options_.preload, "BSP_RUN_DIR=" + cluster.run_dir(r),
                                          "OMPI_MCA_btl_tcp_if_include=lo",
                                          "OMPI_MCA_mpi_yield_when_idle=1"};  // more ranks than cores
+    // Another Open MPI than the one that the programs were linked with (tests/mpi/versions.sh).
+    if (const char* prefix = std::getenv("BSP_OPEN_MPI")) {
+      environment.push_back(std::format("LD_LIBRARY_PATH={}/lib", prefix));
+      environment.push_back(std::format("OPAL_PREFIX={}", prefix));
+    }
     environment.insert(environment.end(), options_.environment.begin(), options_.environment.end());
     programs.emplace_back(std::move(command), std::move(environment), cluster.run_dir(r) + ".program.log");
     inits_.push_back(std::make_unique<FakeInit>(cluster.run_dir(r), control::ProgramState::kRunning));
