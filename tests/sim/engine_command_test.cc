@@ -306,8 +306,9 @@ TEST_F(Command, TruncatedRecordSaysWhere) {
 
 TEST_F(Command, HelpIsNotAnError) {
   for (const std::string option : {"--help", "-h"})
-    for (const std::string command : {"simulate", "advise", "controller", "submit", "local run", "local get",
-                                      "local describe", "local logs", "local migrate", "local checkpoint", "local delete"}) {
+    for (const std::string command :
+         {"simulate", "advise", "controller", "submit", "local run", "local get", "local describe", "local logs",
+          "local migrate", "local checkpoint", "local delete"}) {
       const Ran ran = run(std::format("{}/bsp-operator {} {}", kBin, command, option));
       EXPECT_EQ(ran.status, 0);
       EXPECT_THAT(ran.output, testing::StartsWith("usage: bsp-operator " + command));
