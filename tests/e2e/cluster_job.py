@@ -301,7 +301,8 @@ class ClusterJob:
 
     def tell(self):
         """Ends a program that runs until_told()."""
-        kubectl("exec", "-n", self.namespace.name, self.status()["ranks"][0]["pod"], "-c", "app", "--", "touch", TOLD)
+        place = self.status()["ranks"][0]
+        kubectl("exec", "-n", self.namespace.name, place["pod"], "-c", place["container"], "--", "touch", TOLD)
 
     def ended(self, seconds=300):
         return self.wait("the end", lambda s: s.get("phase") in ("Succeeded", "Failed"), seconds)
@@ -310,9 +311,9 @@ class ClusterJob:
         return next((c for c in self.status().get("conditions", []) if c["type"] == kind), {})
 
     def log(self, rank):
-        """The log of the pod that runs the rank, or ran it last."""
-        pod = self.status()["ranks"][rank]["pod"]
-        return self.namespace.kubectl("logs", pod, "-c", "app", check=False).stdout
+        """The log of the container that runs the rank, or ran it last."""
+        place = self.status()["ranks"][rank]
+        return self.namespace.kubectl("logs", place["pod"], "-c", place["container"], check=False).stdout
 
     def pods(self):
         return self.namespace.objects("pods", f"migbsp.io/job={self.name}")
