@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """docs/site/pages.py: every page is reached, every link leads somewhere, and the reference has each field of the schemas. `./dev docs` lets
 MkDocs check the same again, and needs its package."""
+import os
 import pathlib
 import re
 import sys
@@ -48,7 +49,7 @@ class Pages(unittest.TestCase):
                     continue
                 name, _, anchor = target.partition("#")
                 page = (pathlib.PurePosixPath(path).parent / name).as_posix() if name else path
-                page = pathlib.os.path.normpath(page)
+                page = os.path.normpath(page)
                 with self.subTest(page=path, link=target):
                     self.assertIn(page, self.pages)
                     if anchor:

@@ -135,7 +135,7 @@ LINES = [
     ("submit -f - --kubeconfig K", 2, "standard input"),
     ("check -f -", 2, "standard input"),
     ("simulate -f - --pools a=1x1 --application lu", 2, "standard input"),
-    ("local run -f J --pools a=0x1", 2, "--pools: \"a=0x1\": a pool has 1 to 1024 slots"),
+    ("local run -f J --pools a=0x1", 2, "--pools: \"a=0x1\": a pool has 1 to 1024 nodes"),
     ("local run -f J --pools a=1x1 --mode Fast", 2, "--mode"),
 
     ("submit -f /nowhere.yaml --kubeconfig K --context none -n a --wait --delete --timeout 5", 1, "/nowhere.yaml"),

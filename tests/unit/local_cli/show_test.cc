@@ -78,9 +78,9 @@ TEST(Get, JobsHaveTheColumnsOfTheCrd) {
 TEST(Get, WideShowsAll) {
   EXPECT_EQ(table("bj", {from_yaml(kJob)}, Output::kWide),
             "NAME                PHASE     WAVE   RANKS               SUPERSTEP   IMBALANCE   MOVES   GAIN    PAUSE    "
-            "CHECKPOINT   REASON        RESTARTS   SLOWEST                                     AGE\n"
+            "CHECKPOINT   SAVED   REASON        RESTARTS   SLOWEST                                     AGE\n"
             "lattice-boltzmann   Running          slow 1/2 fast 3/4   60          61.2 %      2       1.5 s   254 ms   "
-            "<unknown>    AllRanksRun              rank 0 on slow computes 40 ms a superstep   3m\n");
+            "<unknown>            AllRanksRun              rank 0 on slow computes 40 ms a superstep   3m\n");
 }
 
 TEST(Get, Migrations) {
