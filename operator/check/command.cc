@@ -8,7 +8,7 @@
 
 #include "base/json/fields.h"
 #include "crds/manifest.h"
-#include "operator/check/report.h"
+#include "operator/check/check.h"
 #include "operator/cli/exit_code.h"
 #include "operator/cli/input.h"
 #include "operator/cli/live.h"
@@ -29,37 +29,24 @@ constexpr std::uint32_t kRanks = 2;
 constexpr const char* kFrom = "here";
 constexpr const char* kTo = "there";
 
-struct Options {
+struct Options : CheckOptions {
   std::string image;
   std::vector<std::string> command;
   std::string file;
-  double seconds = 10;
-  double start_seconds = 60;
-  double move_seconds = 60;
-  double cpu = 1;
   bool json = false;
-  local::ServeOptions serve;
 };
 
 Result<Options> parse(std::span<const std::string> words) {
   Options o;
-  o.serve.place.name_space = "check";
   cli::Command command("bsp-operator check",
                        "Run two ranks of a program on this machine, move each once, and say what was found out.");
   command.argument("IMAGE", "an image in Podman's store", o.image);
   command.rest("COMMAND", "the program and its arguments (default: the image's)", o.command);
   command.text("-f,--filename", "JOB.yaml",
                "a BSPJob instead of an image, with its variables and volumes; - reads standard input", o.file);
-  command.option("--seconds", "N", "how long to watch the program before its ranks move (default: 10)",
-                 cli::number(o.seconds, 1.0, 3600.0));
-  command.option("--start-seconds", "N", "how long it may take to come to MPI_Init (default: 60)",
-                 cli::number(o.start_seconds, 1.0, 3600.0));
-  command.option("--move-seconds", "N", "how long a move may be held back (default: 60)",
-                 cli::number(o.move_seconds, 1.0, 3600.0));
-  command.option("--cpu", "CORES", "cores for each rank (default: 1)", cli::number(o.cpu, 0.01, 1024.0));
   command.option("-o,--output", "FORMAT", "text or json (default: text)",
                  cli::one_of(o.json, {{"text", false}, {"json", true}}));
-  local::declare_place(command, o.serve.place);
+  declare_options(command, o);
   BSP_CHECK_OK(command.parse(words));
   if (o.image.empty() == o.file.empty()) return command.wrong("give either IMAGE or -f JOB.yaml");
   return o;
@@ -95,11 +82,10 @@ std::string words_of(const nlohmann::json& app) {
 
 class Check {
  public:
-  explicit Check(Options options)
-      : options_(std::move(options)), one_(options_.serve, [](const std::string& line) { note(line); }) {}
+  explicit Check(const CheckOptions& options)
+      : options_(options), one_(options_.serve, [](const std::string& line) { note(line); }) {}
 
-  Result<int> operator()() {
-    BSP_TRY(crds::BspJob job, job_of(options_));
+  Result<Checked> operator()(crds::BspJob job) {
     job.spec.ranks = kRanks;
     job.spec.sets.names = {kFrom, kTo};
     job.spec.rescheduling.mode = crds::ReschedulingMode::kOff;
@@ -114,13 +100,8 @@ class Check {
     auto seen = find_out();
     const auto removed = one_.remove();
     if (!seen) return std::unexpected(seen.error());
-    if (one_.signal() != 0) return cli::kSignalled + one_.signal();
     if (!removed) return std::unexpected(removed.error().in("cleaning up"));
-    if (options_.json)
-      std::printf("%s\n", json_of(report_).dump(2).c_str());
-    else
-      cli::print_lines(lines_of(report_));
-    return report_.failure.empty() ? cli::kDone : cli::kFailed;
+    return Checked{.report = std::move(report_), .signal = one_.signal()};
   }
 
  private:
@@ -260,7 +241,7 @@ class Check {
       report_.superstep_seconds = since(edge_since_) / static_cast<double>(program->supersteps - first_superstep_);
   }
 
-  Options options_;
+  CheckOptions options_;
   local::OneJob one_;
   Report report_;
   steady_clock::time_point began_{};  // when MPI was seen to be initialised
@@ -271,12 +252,43 @@ class Check {
   steady_clock::time_point edge_since_;
 };
 
+Result<int> run_check(std::span<const std::string> words) {
+  BSP_TRY(const Options options, parse(words));
+  BSP_TRY(crds::BspJob job, job_of(options));
+  BSP_TRY(const Checked checked, check_job(std::move(job), options));
+  if (checked.signal != 0) return cli::kSignalled + checked.signal;
+  if (options.json)
+    std::printf("%s\n", json_of(checked.report).dump(2).c_str());
+  else
+    cli::print_lines(lines_of(checked.report));
+  return checked.report.failure.empty() ? cli::kDone : cli::kFailed;
+}
+
 }  // namespace
 
+CheckOptions::CheckOptions() { serve.place.name_space = "check"; }
+
+void declare_options(cli::Command& command, CheckOptions& options) {
+  command.option("--seconds", "N", "how long to watch the program before its ranks move (default: 10)",
+                 cli::number(options.seconds, 1.0, 3600.0));
+  command.option("--start-seconds", "N", "how long it may take to come to MPI_Init (default: 60)",
+                 cli::number(options.start_seconds, 1.0, 3600.0));
+  command.option("--move-seconds", "N", "how long a move may be held back (default: 60)",
+                 cli::number(options.move_seconds, 1.0, 3600.0));
+  command.option("--cpu", "CORES", "cores for each rank (default: 1)", cli::number(options.cpu, 0.01, 1024.0));
+  local::declare_place(command, options.serve.place);
+}
+
+Result<void> check_usable() { return local::podman::check_usable(); }
+
+Result<void> find_image(const crds::BspJob& job) {
+  return local::podman::image_config(text_at(*crds::app_container(job.spec), "image")).transform([](const auto&) {});
+}
+
+Result<Checked> check_job(crds::BspJob job, const CheckOptions& options) { return Check(options)(std::move(job)); }
+
 int run(std::span<const std::string> words) {
-  auto options = parse(words);
-  if (!options) return cli::report_error(options.error());
-  const auto status = Check(std::move(*options))();
+  const auto status = run_check(words);
   return status ? *status : cli::report_error(status.error());
 }
 

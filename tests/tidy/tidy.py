@@ -61,7 +61,7 @@ EDGES = {
                             "operator/exchange/link", "operator/kinds", "operator/kube", "operator/reconcile/capacity",
                             "operator/reconcile/kernel", "operator/reconcile/shell"],
     "operator/advise": ["base/core", "crds", "operator/cli", "operator/decide", "operator/decide/model", "operator/record"],
-    "operator/convert": ["base/core", "base/json", "crds", "operator/cli"],
+    "operator/convert": ["base/core", "base/json", "crds", "operator/check", "operator/cli"],
     "operator/check": ["base/core", "base/json", "crds", "operator/cli", "operator/kinds", "operator/local", "operator/local/cli",
                        "operator/screens", "sidecar/ring"],
     "operator": ["operator/advise", "operator/check", "operator/cli", "operator/controller", "operator/convert",

@@ -32,8 +32,8 @@ OPTIONS = {
     "before-uninstall": "--kubeconfig --context --namespaces --delete --timeout",
     "advise": "-f --filename --heuristic --x --horizon --min-gain --cooldown --max-moves --alpha --d --omega --delta --beta"
               " -o --output --brief",
-    "check": "-f --filename --seconds --start-seconds --move-seconds --cpu -o --output -n --namespace --store",
-    "convert": "-f --filename",
+    "check": "-f --filename -o --output --seconds --start-seconds --move-seconds --cpu -n --namespace --store",
+    "convert": "-f --filename --check --seconds --start-seconds --move-seconds --cpu -n --namespace --store",
     "simulate": "-f --file --platform --pools --application --heuristic --mig --call --timeline --record --all -o --output",
     "local run": "-f --filename --pools --mode --record --summary --timeline --checkpoints --plain -n --namespace --store",
     "local get": "-o --output -w --watch -n --namespace --store",
@@ -74,6 +74,8 @@ LINES = [
     ("convert -f @/none.yaml", 1, "none.yaml"),
     ("convert -f J", 2, "holds no MPIJob"),
     (f"convert -f {TREE}/tests/golden/convert/hydra.yaml", 4, "rebuild: "),
+    (f"convert --check -f {TREE}/tests/golden/convert/template.yaml", 0, "not run: fill in "),
+    ("convert --check --seconds 0 -f J", 2, "must be a number from 1 to 3600"),
 
     # The forms of an option. Of one given twice the last counts.
     ("local get --store @ -oyaml", 1, "nothing runs in namespace default"),
@@ -204,6 +206,13 @@ class CommandLines(unittest.TestCase):
         done = subprocess.run([BIN, "simulate", "-f", "-", "--pools", "a=9x1", "--application", "lattice-boltzmann:supersteps=9"],
                               input=converted.stdout, capture_output=True, timeout=60)
         self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_a_check_that_is_impossible_here_is_an_error(self):
+        done = subprocess.run([BIN, "convert", "--check", "-f", str(TREE / "tests/golden/convert/plain.yaml")], capture_output=True,
+                              text=True, env={"PATH": "/nowhere"}, timeout=60)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("kind: BSPJob", done.stdout)
+        self.assertRegex(done.stderr, r"(?m)^bsp-operator: --check: .*(podman is not installed|must run as root)")
 
     def test_no_file_takes_the_place_of_a_closed_stream(self):
         with tempfile.TemporaryDirectory() as empty:
