@@ -1,6 +1,6 @@
 #!/bin/bash
 # ./dev bench [NAME]: runs the benchmarks; prints ratios, writes results to build/bench/*.json. `kubernetes` has a separate
-# script, and `gain` and `programs` take arguments.
+# script, and `gain`, `programs` and `seats` take arguments.
 set -euo pipefail
 . images/commands.sh
 
@@ -30,6 +30,15 @@ if [ "${1:-}" = programs ]; then  # only on request: its image takes 3.9 GB
   mkdir -p build/bench
   say "Running LAMMPS, Quantum ESPRESSO and GROMACS with and without the shim; figures go to build/bench/programs.json"
   in_debian env BSP_BENCH_JSON="$tree/build/bench/programs.json" python3 tests/bench/debian_programs.py "$image" "${@:2}"
+  exit
+fi
+if [ "${1:-}" = seats ]; then  # only on request: its image needs Debian's mirror
+  image=localhost/bsp-mpirun:$(hash_of images/mpirun.packages)
+  (debian_image "$image" images/mpirun.packages) || { say "Skipped: Debian's packages of images/mpirun.packages can't be had (see above)"; exit; }
+  in_debian cmake --build --preset benchmarks --target mpi_patterns bench_epoch bench_shim || die "the build failed; its message is above"
+  mkdir -p build/bench
+  say "Comparing pods of several ranks with mpirun and with pods of one rank; figures go to build/bench/seats.json"
+  in_debian env BSP_BUILD="$tree/build/release" BSP_BENCH_JSON="$tree/build/bench/seats.json" python3 tests/bench/seats.py "$image" "${@:2}"
   exit
 fi
 in_debian cmake --build --preset benchmarks || die "the build failed; its message is above"

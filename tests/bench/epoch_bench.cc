@@ -10,7 +10,8 @@
 // by the cores, and the CPU time of one rank would not depend on n. Both are printed: the CPU time that a rank takes
 // beyond that with 2 ranks comes from the protocol (more peers, larger messages), the rest from sharing.
 //
-// Arguments: numbers of ranks (default 2 4 8 16).
+// Arguments: numbers of ranks (default 2 4 8 16), or RANKS/SEATS for pods of several ranks, which share memory and a
+// sidecar.
 #include <poll.h>
 #include <time.h>
 #include <unistd.h>
@@ -32,7 +33,17 @@ namespace {
 using namespace std::chrono_literals;
 using test::Job;
 
-constexpr double kCloseGoal = 5, kOpenGoal = 25, kOpenGoalOfTwo = 30;  // ms of CPU per rank
+// ms of CPU per rank
+constexpr double kCloseGoal = 5, kOpenGoal = 25, kOpenGoalOfTwo = 30, kOpenGoalOfSeats = 15;
+
+struct Size {
+  std::uint32_t ranks = 0, seats = 1;  // ranks of a pod
+
+  [[nodiscard]] double open_goal() const {
+    if (seats > 1) return kOpenGoalOfSeats;
+    return ranks == 2 ? kOpenGoalOfTwo : kOpenGoal;
+  }
+};
 
 // CPU time of a process including its ended threads, ms.
 double cpu_ms(pid_t pid) {
@@ -44,8 +55,8 @@ double cpu_ms(pid_t pid) {
 
 double ms(const nlohmann::json& nanoseconds) { return nanoseconds.get<double>() * 1e-6; }
 
-struct Epoch {  // of one rank, ms
-  double close_cpu, close_wall, open_cpu, open_wall, sidecar_cpu;
+struct Epoch {                                                     // of one rank, ms
+  double close_cpu, close_wall, open_cpu, open_wall, sidecar_cpu;  // of its sidecar a share
 };
 struct Sample {
   std::vector<Epoch> ranks;
@@ -61,9 +72,13 @@ bool until(Done done) {
 
 class Turns {
  public:
-  explicit Turns(std::uint32_t ranks)
-      : ranks_(ranks),
-        job_({.ranks = ranks, .program = "mpi_patterns", .arguments = {"steps", "1000000"}, .environment = {}}) {
+  explicit Turns(Size size)
+      : ranks_(size.ranks),
+        job_({.ranks = size.ranks,
+              .seats = size.seats,
+              .program = "mpi_patterns",
+              .arguments = {"steps", "1000000"},
+              .environment = {}}) {
     if (!job_.reach(3)) throw std::runtime_error(job_.stderr_of(0));
   }
 
@@ -71,7 +86,7 @@ class Turns {
   Sample turn() {
     Sample sample{.ranks = std::vector<Epoch>(ranks_)};
     std::vector<double> sidecar(ranks_), before(ranks_);
-    for_each([&](std::uint32_t r) { sidecar[r] = cpu_ms(job_.cluster.sidecars[r].pid()); });
+    for_each([&](std::uint32_t r) { sidecar[r] = sidecar_cpu_ms(r); });
     const std::uint64_t superstep = arm();
     // All ranks wait at the gate now and sleep: the CPU time from here on is the agreement and the close.
     for_each([&](std::uint32_t r) { before[r] = cpu_ms(job_.programs[r].pid()); });
@@ -97,8 +112,7 @@ class Turns {
       last_opened = std::max(last_opened, opened_at);
     });
     sample.wall = static_cast<double>(last_opened - first_opening) * 1e-6;
-    for_each(
-        [&](std::uint32_t r) { sample.ranks[r].sidecar_cpu = cpu_ms(job_.cluster.sidecars[r].pid()) - sidecar[r]; });
+    for_each([&](std::uint32_t r) { sample.ranks[r].sidecar_cpu = sidecar_cpu_ms(r) - sidecar[r]; });
     job_.reach(superstep + 2);
     return sample;
   }
@@ -106,6 +120,12 @@ class Turns {
  private:
   void for_each(auto action) {
     for (std::uint32_t r = 0; r < ranks_; ++r) action(r);
+  }
+
+  // The rank's share of its pod's sidecar.
+  double sidecar_cpu_ms(std::uint32_t rank) {
+    const std::uint32_t pod = job_.cluster.pod_of(rank);
+    return cpu_ms(job_.cluster.sidecars[pod].pid()) / static_cast<double>(job_.cluster.ranks_of(pod).size());
   }
 
   // Sets a gate and waits until every rank has reached it.
@@ -136,14 +156,13 @@ class Turns {
 };
 
 struct Row {
-  std::uint32_t ranks = 0;
   double close_cpu = 0, close_wall = 0, open_cpu = 0, open_wall = 0, sidecar_cpu = 0, wall = 0;  // medians, ms
 };
 
-Row measure(std::uint32_t ranks) {
-  Turns turns(ranks);
+Row measure(Size size) {
+  Turns turns(size);
   std::vector<double> close_cpu, close_wall, open_cpu, open_wall, sidecar_cpu, wall;
-  const int epochs = ranks <= 4 ? 14 : ranks <= 8 ? 10 : 7;
+  const int epochs = size.ranks <= 4 ? 14 : size.ranks <= 8 ? 10 : 7;
   for (int e = 0; e < epochs; ++e) {
     const Sample sample = turns.turn();
     if (e < 2) continue;  // libraries are read for the first time
@@ -156,36 +175,37 @@ Row measure(std::uint32_t ranks) {
     }
     wall.push_back(sample.wall);
   }
-  return {ranks,       median(close_cpu), median(close_wall), median(open_cpu), median(open_wall), median(sidecar_cpu),
-          median(wall)};
+  return {median(close_cpu), median(close_wall),  median(open_cpu),
+          median(open_wall), median(sidecar_cpu), median(wall)};
 }
 
 const char* verdict(double value, double goal) { return value <= goal ? "met" : "missed"; }
 
-int run(const std::vector<std::uint32_t>& sizes) {
+int run(const std::vector<Size>& sizes) {
   const double cores = static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN));
   std::printf("medians over ranks and epochs, ms; %.0f cores\n", cores);
-  std::printf("%6s %10s %11s %9s %10s %12s %10s %22s\n", "ranks", "close CPU", "close wall", "open CPU", "open wall",
-              "sidecar CPU", "all open", "open CPU vs 2 ranks");
+  std::printf("%6s %5s %10s %11s %9s %10s %12s %10s %22s\n", "ranks", "a pod", "close CPU", "close wall", "open CPU",
+              "open wall", "sidecar CPU", "all open", "open CPU vs the first");
   std::string items;
   double of_two = 0;
-  for (const std::uint32_t ranks : sizes) {
-    const Row row = measure(ranks);
+  for (const Size size : sizes) {
+    const auto [ranks, seats] = size;
+    const Row row = measure(size);
     if (of_two == 0) of_two = row.open_cpu;
     // The sidecars work during the opening too; their CPU time for the close can't be separated.
     const double shared = ranks * (row.open_cpu + row.sidecar_cpu) / cores;
-    std::printf("%6u %10.2f %11.2f %9.2f %10.2f %12.2f %10.1f %21.2fx\n", ranks, row.close_cpu, row.close_wall,
-                row.open_cpu, row.open_wall, row.sidecar_cpu, row.wall, row.open_cpu / of_two);
+    std::printf("%6u %5u %10.2f %11.2f %9.2f %10.2f %12.2f %10.1f %21.2fx\n", ranks, seats, row.close_cpu,
+                row.close_wall, row.open_cpu, row.open_wall, row.sidecar_cpu, row.wall, row.open_cpu / of_two);
     std::printf(
         "       close %s (goal %.0f), open %s (goal %.0f); CPU of all on %.0f cores takes %.1f ms: %.2f of the wall "
         "time\n",
-        verdict(row.close_cpu, kCloseGoal), kCloseGoal, verdict(row.open_cpu, ranks == 2 ? kOpenGoalOfTwo : kOpenGoal),
-        ranks == 2 ? kOpenGoalOfTwo : kOpenGoal, cores, shared, shared / row.wall);
+        verdict(row.close_cpu, kCloseGoal), kCloseGoal, verdict(row.open_cpu, size.open_goal()), size.open_goal(),
+        cores, shared, shared / row.wall);
     std::fflush(stdout);
     items += std::format(
-        R"({}{{"ranks": {}, "close_cpu_ms": {:.3f}, "close_wall_ms": {:.3f}, "open_cpu_ms": {:.3f}, "open_wall_ms": {:.3f}, "sidecar_cpu_ms": {:.3f}, "all_open_wall_ms": {:.3f}, "open_cpu_to_first": {:.3f}, "cpu_shared_to_wall": {:.3f}}})",
-        items.empty() ? "" : ", ", ranks, row.close_cpu, row.close_wall, row.open_cpu, row.open_wall, row.sidecar_cpu,
-        row.wall, row.open_cpu / of_two, shared / row.wall);
+        R"({}{{"ranks": {}, "seats": {}, "close_cpu_ms": {:.3f}, "close_wall_ms": {:.3f}, "open_cpu_ms": {:.3f}, "open_wall_ms": {:.3f}, "sidecar_cpu_ms": {:.3f}, "all_open_wall_ms": {:.3f}, "open_cpu_to_first": {:.3f}, "cpu_shared_to_wall": {:.3f}}})",
+        items.empty() ? "" : ", ", ranks, seats, row.close_cpu, row.close_wall, row.open_cpu, row.open_wall,
+        row.sidecar_cpu, row.wall, row.open_cpu / of_two, shared / row.wall);
   }
   if (const char* file = std::getenv("BSP_BENCH_JSON"))
     std::ofstream(file) << std::format("{{\"cores\": {:.0f}, \"epoch\": [{}]}}\n", cores, items);
@@ -196,8 +216,15 @@ int run(const std::vector<std::uint32_t>& sizes) {
 }  // namespace bsp::bench
 
 int main(int argc, char** argv) {
-  std::vector<std::uint32_t> sizes;
-  for (int i = 1; i < argc; ++i) sizes.push_back(static_cast<std::uint32_t>(std::atoi(argv[i])));
-  if (sizes.empty()) sizes = {2, 4, 8, 16};
+  std::vector<bsp::bench::Size> sizes;
+  for (int i = 1; i < argc; ++i) {
+    bsp::bench::Size size;
+    if (std::sscanf(argv[i], "%u/%u", &size.ranks, &size.seats) < 1 || size.ranks == 0 || size.seats == 0) {
+      std::fprintf(stderr, "usage: bench_epoch [RANKS[/SEATS]…]\n");
+      return 2;
+    }
+    sizes.push_back(size);
+  }
+  if (sizes.empty()) sizes = {{2}, {4}, {8}, {16}};
   return bsp::bench::run(sizes);
 }
