@@ -43,6 +43,16 @@ Error with_object(Error error, const Key& key) {
   return from_server ? error : error.in(name_of(key));
 }
 
+Error refusal(const Answer& answer, const Kind& kind, Resources& resources) {
+  Error error = error_of(answer.status, answer.body);
+  // Then a 404 is about the kind, not the object: the second is the whole text for a version that the server has dropped.
+  const bool unserved =
+      error.message.contains("could not find the requested resource") || error.message.contains("404 page not found");
+  if (answer.status != 404 || !unserved) return error;
+  resources.forget(kind.api_version);
+  return {ErrorCode::kUnavailable, std::format("the API server doesn't serve {} at the moment", kind.kind), true};
+}
+
 }  // namespace
 
 struct ApiClient::Watch {
@@ -89,16 +99,7 @@ Result<Key> ApiClient::checked(Key key) const {
 Result<Object> ApiClient::write(const HttpRequest& request, const Key& key, bool repeatable) {
   auto answer = api_.send(request, repeatable);
   if (!answer) return std::unexpected(with_object(answer.error(), key));
-  if (!answer->ok()) {
-    Error error = error_of(answer->status, answer->body);
-    // "the server could not find the requested resource" is about the kind, not the object.
-    if (answer->status == 404 && error.message.find("requested resource") != std::string::npos) {
-      resources_.forget(key.kind.api_version);
-      error = Error{ErrorCode::kUnavailable,
-                    std::format("the API server doesn't serve {} at the moment", key.kind.kind), true};
-    }
-    return std::unexpected(with_object(std::move(error), key));
-  }
+  if (!answer->ok()) return std::unexpected(with_object(refusal(*answer, key.kind, resources_), key));
   return parse_object(answer->body, name_of(key));
 }
 
@@ -127,6 +128,7 @@ Result<std::vector<Object>> ApiClient::list(const Kind& kind, const std::string&
       objects.clear();
       continue;
     }
+    if (answer.status == 404) resources_.forget(kind.api_version);
     if (!answer.ok()) return std::unexpected(error_of(answer.status, answer.body));
     BSP_TRY(Object page, parse_object(answer.body, target));
     if (page.contains("items") && page["items"].is_array())
@@ -211,7 +213,7 @@ Result<void> ApiClient::remove(const Key& given, const std::string& uid) {
   if (!answer) return std::unexpected(with_object(answer.error(), key));
   // After a repeated request, 404 may mean that our own earlier attempt deleted it.
   if (answer->ok() || (answer->status == 404 && answer->repeated)) return {};
-  return std::unexpected(with_object(error_of(answer->status, answer->body), key));
+  return std::unexpected(with_object(refusal(*answer, key.kind, resources_), key));
 }
 
 Result<Object> ApiClient::patch(const Key& given, const Object& merge, const std::string& subresource) {

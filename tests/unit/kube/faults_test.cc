@@ -50,6 +50,24 @@ TEST_F(FaultsTest, HonoursRetryAfter) {
   }
 }
 
+// A kube-apiserver's whole answer for a version that it serves no more. An object that seems to be gone would be taken for deleted.
+TEST_F(FaultsTest, AVersionThatWasDroppedIsNoMissingObject) {
+  auto client = open();
+  ASSERT_TRUE(client->create(config_map("a")));
+  server_.inject({.match = "configmaps/a", .times = 3, .status = 404, .body = "404 page not found\n"});
+  const auto got = client->get(key(kConfigMap, "a"));
+  ASSERT_FALSE(got);
+  EXPECT_EQ(got.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(got.error().message, HasSubstr("the API server doesn't serve ConfigMap at the moment"));
+  const auto patched = client->patch(key(kConfigMap, "a"), {{"data", {{"x", "2"}}}}, "");
+  ASSERT_FALSE(patched);
+  EXPECT_EQ(patched.error().code, ErrorCode::kUnavailable);
+  const auto removed = client->remove(key(kConfigMap, "a"), "");
+  ASSERT_FALSE(removed);
+  EXPECT_EQ(removed.error().code, ErrorCode::kUnavailable);
+  EXPECT_TRUE(client->get(key(kConfigMap, "a")));
+}
+
 Fault etcd_is_away(int times) {
   return {.match = "configmaps/a",
           .times = times,
