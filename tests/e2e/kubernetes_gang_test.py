@@ -9,18 +9,26 @@ import unittest
 import cluster_job
 from cluster_job import Namespace, api, bsp_job, get_object, job_of, kubectl, lattice_boltzmann, until_told, wait_for
 
-API = "scheduling.k8s.io/v1alpha2"
+APIS = ["scheduling.k8s.io/v1beta1", "scheduling.k8s.io/v1alpha3", "scheduling.k8s.io/v1alpha2"]
 LANE = "e2e.example.com/gang"
 NODES = ["fast-1", "fast-2", "fast-3", "fast-4"]
 
 
+def served():
+    """The newest version in which the API server has PodGroups, or None."""
+    for version in APIS:
+        status, found = api().ask("GET", f"/apis/{version}")
+        if status == 200 and "podgroups" in [r["name"] for r in found.get("resources", [])]:
+            return version
+    return None
+
+
 def has_pod_groups():
-    status, found = api().ask("GET", f"/apis/{API}")
-    return status == 200 and "podgroups" in [r["name"] for r in found.get("resources", [])]
+    return served() is not None
 
 
 def pod_groups(space):
-    return get_object(f"/apis/{API}/namespaces/{space.name}/podgroups", {}).get("items", [])
+    return get_object(f"/apis/{served()}/namespaces/{space.name}/podgroups", {}).get("items", [])
 
 
 class Gang(unittest.TestCase):
@@ -28,7 +36,7 @@ class Gang(unittest.TestCase):
 
     def setUp(self):
         if not has_pod_groups():
-            self.skipTest(f"the API server has no PodGroups ({API})")
+            self.skipTest("the API server has no PodGroups")
         for node in NODES:
             self.addCleanup(kubectl, "label", "node", node, f"{LANE}-")
         for node in NODES[:2]:
@@ -101,7 +109,7 @@ class Refused(unittest.TestCase):
     def test_without_the_api(self):
         if has_pod_groups():
             self.skipTest("the API server has PodGroups")
-        self.check(["GenericWorkload", "scheduling.k8s.io/v1alpha2"])
+        self.check(["GenericWorkload", "v1alpha2"])
 
     def test_without_the_right(self):
         if not has_pod_groups():

@@ -1,6 +1,7 @@
 #include "operator/reconcile/kernel/gang.h"
 
 #include <algorithm>
+#include <array>
 #include <format>
 #include <string_view>
 
@@ -17,6 +18,8 @@ using nlohmann::json;
 namespace {
 
 constexpr const char* kGroupLabel = "scheduling.x-k8s.io/pod-group";  // of scheduler-plugins
+constexpr std::array kVersions{"scheduling.k8s.io/v1beta1", "scheduling.k8s.io/v1alpha3",
+                               "scheduling.k8s.io/v1alpha2"};  // of kube-scheduler's own PodGroup
 constexpr const char* kQueueAnnotation =
     "scheduling.volcano.sh/queue-name";  // Volcano's queue, of a pod without a group
 
@@ -56,8 +59,9 @@ std::string_view needs(Gang gang) {
     case Gang::kReserve:
       return "";
     case Gang::kPodGroup:
-      return "turn on the feature gates GenericWorkload and GangScheduling of Kubernetes 1.36 and its API "
-             "scheduling.k8s.io/v1alpha2";
+      return "turn on the feature gates GenericWorkload and GangScheduling of Kubernetes and its API "
+             "scheduling.k8s.io/v1beta1 "
+             "(of 1.36: v1alpha2)";
     case Gang::kSchedulerPlugins:
       return "install scheduler-plugins with its PodGroup (scheduling.x-k8s.io/v1alpha1)";
     case Gang::kVolcano:
@@ -101,14 +105,19 @@ json make_pod_group(const crds::BspJob& job, const std::string& name) {
     case Gang::kReserve:
       return {};
     case Gang::kPodGroup:
-      return group_of(job, name, "scheduling.k8s.io/v1alpha2",
-                      {{"schedulingPolicy", {{"gang", {{"minCount", job.spec.ranks}}}}}});
+      return group_of(job, name, kVersions.front(), {{"schedulingPolicy", {{"gang", {{"minCount", job.spec.ranks}}}}}});
     case Gang::kSchedulerPlugins:
       return group_of(job, name, "scheduling.x-k8s.io/v1alpha1", {{"minMember", job.spec.ranks}});
     case Gang::kVolcano:
       return group_of(job, name, "scheduling.volcano.sh/v1beta1", volcano_spec(job.spec));
   }
   return {};
+}
+
+std::vector<std::string> pod_group_versions(const json& group) {
+  const std::string own = text_at(group, "apiVersion");
+  if (own == kVersions.front()) return {kVersions.begin(), kVersions.end()};
+  return {own};
 }
 
 void join_pod_group(json& pod, const crds::BspJob& job, const PodRequest& request) {
@@ -148,9 +157,13 @@ std::string own_pod_group(const crds::BspJobSpec& spec) {
   return "";
 }
 
+bool is_unserved(const Error& error) {
+  return error.code == ErrorCode::kUnavailable && error.message.contains("API server doesn't serve");
+}
+
 GroupRefused why_no_group(const crds::BspJob& job, const Error& error) {
   const Gang gang = job.spec.scheduling.gang;
-  const bool unserved = error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kNotFound;
+  const bool unserved = is_unserved(error);
   const bool forbidden = error.code == ErrorCode::kRefused;
   const std::string remedy =
       unserved    ? std::format("; {}, or create the job again with Reserve", needs(gang))

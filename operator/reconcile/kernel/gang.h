@@ -24,6 +24,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/core/error.h"
 #include "crds/bspjob.h"
@@ -51,14 +52,20 @@ bool waits_in_gang(const Observed& o);
 bool targets_join_group(const crds::BspJob& job);
 // Of the start in which rank 0's pod has this generation: at most 63 characters, because scheduler-plugins has it in a label.
 std::string pod_group_name(const crds::BspJob& job, std::uint32_t generation);
-// The object; null if spec.scheduling.gang is Reserve.
+// The object, of the newest API that it may have; null if spec.scheduling.gang is Reserve.
 nlohmann::json make_pod_group(const crds::BspJob& job, const std::string& name);
+// The API versions in which this very object may be served, the newest first: Kubernetes 1.37 has v1beta1 and v1alpha3 of its PodGroup and
+// no v1alpha2, which 1.36 has alone. What is written is the same in all of them.
+std::vector<std::string> pod_group_versions(const nlohmann::json& group);
 // Makes `pod` a member of the request's group, or of none, whatever the template says of groups of that kind.
 void join_pod_group(nlohmann::json& pod, const crds::BspJob& job, const PodRequest& request);
 // The group that a pod names, of those that targets join; "": none.
 std::string joined_group(const nlohmann::json& pod);
 // Where the template names such a group itself, which the pods then don't have: "spec.template.…"; "" if it names none.
 std::string own_pod_group(const crds::BspJobSpec& spec);
+
+// The API server has answered that it serves no such kind in that version. One that can't be reached has not.
+bool is_unserved(const Error& error);
 
 // The reason of the condition, and its message with the remedy.
 struct GroupRefused {

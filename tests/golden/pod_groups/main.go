@@ -9,7 +9,8 @@ import (
 	"os"
 
 	core "k8s.io/api/core/v1"
-	kubernetes "k8s.io/api/scheduling/v1alpha2"
+	alpha "k8s.io/api/scheduling/v1alpha3"
+	kubernetes "k8s.io/api/scheduling/v1beta1"
 	plugins "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 )
@@ -58,6 +59,12 @@ func main() {
 	var ofKubernetes kubernetes.PodGroup
 	decode("PodGroup", gangs["PodGroup"].PodGroup, &ofKubernetes)
 	expect("PodGroup: apiVersion", ofKubernetes.APIVersion, kubernetes.SchemeGroupVersion.String())
+	// The same object in the other versions that may be served; v1alpha2, of 1.36, has these fields, too.
+	var before alpha.PodGroup
+	decode("PodGroup of v1alpha3", gangs["PodGroup"].PodGroup, &before)
+	if gang := before.Spec.SchedulingPolicy.Gang; gang == nil || gang.MinCount != 4 {
+		wrong("PodGroup of v1alpha3: minCount isn't 4")
+	}
 	if gang := ofKubernetes.Spec.SchedulingPolicy.Gang; gang == nil {
 		wrong("PodGroup: no spec.schedulingPolicy.gang")
 	} else {

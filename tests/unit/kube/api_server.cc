@@ -1,6 +1,7 @@
 #include "api_server.h"
 
 #include <format>
+#include <vector>
 
 #include "base/core/clock.h"
 
@@ -51,6 +52,14 @@ bool selected(const json& object, const std::string& selector) {
     if (object["metadata"].value("labels", json::object()).value(pair[0], "") != pair.back()) return false;
   }
   return true;
+}
+
+// Of a CustomResourceDefinition, one for each version.
+std::vector<std::string> roots_of(const json& spec) {
+  std::vector<std::string> roots;
+  for (const json& version : spec["versions"])
+    roots.push_back("/apis/" + spec["group"].get<std::string>() + "/" + version["name"].get<std::string>());
+  return roots;
 }
 
 }  // namespace
@@ -258,9 +267,8 @@ ApiServer::Outcome ApiServer::create(const Target& t, json object) {
   if (t.resource->has_status) object.erase("status");
   if (t.plural == "customresourcedefinitions") {
     const json& spec = object["spec"];
-    const std::string root =
-        "/apis/" + spec["group"].get<std::string>() + "/" + spec["versions"][0]["name"].get<std::string>();
-    served_[root][spec["names"]["plural"]] = {spec["names"]["kind"], true, true, true};
+    for (const std::string& root : roots_of(spec))
+      served_[root][spec["names"]["plural"]] = {spec["names"]["kind"], true, true, true};
   }
   return {201, store(t, key, object, "ADDED")};
 }
@@ -338,6 +346,11 @@ ApiServer::Outcome ApiServer::remove(const Target& t, const json& options) {
     object["metadata"]["deletionTimestamp"] = to_rfc3339(SystemClock{}.now());
     return {200, store(t, key, object, "MODIFIED")};
   }
+  if (t.plural == "customresourcedefinitions")
+    for (const std::string& root : roots_of(object["spec"])) {
+      served_.erase(root);
+      objects_.erase(root + "/" + object["spec"]["names"]["plural"].get<std::string>());
+    }
   store(t, key, object, "DELETED");
   return {200, {{"kind", "Status"}, {"status", "Success"}}};
 }

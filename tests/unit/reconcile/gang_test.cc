@@ -285,7 +285,7 @@ TEST_F(Gangs, AnOperatorThatDiesInBetweenMakesNoPodWithoutIt) {
 
 TEST_F(Gangs, AnApiThatIsNotServedIsNamedWithItsRemedyAndWaitedFor) {
   w.no_pod_groups = Error{ErrorCode::kUnavailable,
-                          "the API server doesn't serve PodGroup of scheduling.k8s.io/v1alpha2; is its "
+                          "the API server doesn't serve PodGroup of scheduling.k8s.io/v1beta1; is its "
                           "CustomResourceDefinition installed?",
                           true};
   for (int i = 0; i < 3000; ++i) w.tick();
@@ -296,9 +296,9 @@ TEST_F(Gangs, AnApiThatIsNotServedIsNamedWithItsRemedyAndWaitedFor) {
   EXPECT_EQ(
       w.job.status.message,
       "spec.scheduling.gang is PodGroup, and its PodGroup can't be created: the API server doesn't serve PodGroup of "
-      "scheduling.k8s.io/v1alpha2; is its CustomResourceDefinition installed?; turn on the feature gates "
-      "GenericWorkload and GangScheduling of Kubernetes 1.36 and its API scheduling.k8s.io/v1alpha2, or create the "
-      "job again with Reserve");
+      "scheduling.k8s.io/v1beta1; is its CustomResourceDefinition installed?; turn on the feature gates "
+      "GenericWorkload and GangScheduling of Kubernetes and its API scheduling.k8s.io/v1beta1 (of 1.36: v1alpha2), or "
+      "create the job again with Reserve");
   EXPECT_EQ(condition(kPodGroupRefused), "NotServed");
   EXPECT_EQ(events(kPodGroupRefused), 1) << "reported once";
   EXPECT_EQ(w.unrest(), "");
@@ -318,6 +318,10 @@ TEST_F(Gangs, AMissingRightNamesTheChartsValue) {
   EXPECT_EQ(condition(kPodGroupRefused), "Refused") << "it says why now";
   EXPECT_THAT(w.job.status.message, testing::EndsWith("denied the request: queue x is closed"));
   EXPECT_EQ(events(kPodGroupRefused), 1);
+  w.no_pod_groups = Error{ErrorCode::kUnavailable, "etcd is away", true};
+  for (int i = 0; i < 10; ++i) w.tick();
+  EXPECT_EQ(condition(kPodGroupRefused), "Refused") << "an API server that can't answer may well serve it";
+  EXPECT_THAT(w.job.status.message, testing::EndsWith("can't be created: etcd is away"));
   w.job.spec.run_policy.suspend = true;
   ASSERT_TRUE(w.run_until(JobPhase::kSuspended)) << w.trace;
   EXPECT_EQ(condition(kPodGroupRefused), "") << "it waits no more";
@@ -409,12 +413,16 @@ json group_of_first_start(const crds::BspJob& job) { return make_pod_group(job, 
 
 TEST(PodGroup, IsOwnedByTheJobAndHoldsAllRanks) {
   const json of_kubernetes = group_of_first_start(job_of(Gang::kPodGroup));
-  EXPECT_EQ(of_kubernetes["apiVersion"], "scheduling.k8s.io/v1alpha2");
+  EXPECT_EQ(of_kubernetes["apiVersion"], "scheduling.k8s.io/v1beta1");
+  EXPECT_THAT(
+      pod_group_versions(of_kubernetes),
+      testing::ElementsAre("scheduling.k8s.io/v1beta1", "scheduling.k8s.io/v1alpha3", "scheduling.k8s.io/v1alpha2"));
   EXPECT_EQ(of_kubernetes["kind"], "PodGroup");
   EXPECT_EQ(of_kubernetes["metadata"], metadata_of_object(job_of(Gang::kPodGroup), "job-12345678"));
   EXPECT_EQ(of_kubernetes["spec"], json::parse(R"({"schedulingPolicy": {"gang": {"minCount": 4}}})"));
   const json of_plugins = group_of_first_start(job_of(Gang::kSchedulerPlugins));
   EXPECT_EQ(of_plugins["apiVersion"], "scheduling.x-k8s.io/v1alpha1");
+  EXPECT_THAT(pod_group_versions(of_plugins), testing::ElementsAre("scheduling.x-k8s.io/v1alpha1"));
   EXPECT_EQ(of_plugins["spec"], json::parse(R"({"minMember": 4})"));
   const json of_volcano = group_of_first_start(job_of(Gang::kVolcano));
   EXPECT_EQ(of_volcano["apiVersion"], "scheduling.volcano.sh/v1beta1");

@@ -9,6 +9,17 @@ constexpr std::chrono::minutes kGroupAgain{1};
 constexpr std::chrono::seconds kRefusedGroupAgain{5}, kGoingGroupAgain{1};
 }  // namespace
 
+Result<kube::Object> create_pod_group(kube::Client& client, kube::Object group) {
+  std::optional<Error> first;
+  for (std::string& version : pod_group_versions(group)) {
+    group["apiVersion"] = std::move(version);
+    auto created = client.create(group);
+    if (created || !is_unserved(created.error())) return created;
+    if (!first) first = std::move(created.error());
+  }
+  return std::unexpected(*std::move(first));
+}
+
 PodGroupFacts PodGroupKeeper::known() const {
   const std::lock_guard lock(state_->mutex);
   return state_->facts;
@@ -32,7 +43,7 @@ void PodGroupKeeper::keep(const nlohmann::json& group) {
 }
 
 void PodGroupKeeper::create(kube::Client& client, const nlohmann::json& group, State& state) {
-  const auto created = client.create(group);
+  const auto created = create_pod_group(client, group);
   const bool exists = !created && created.error().code == ErrorCode::kConflict;
   // Kubernetes keeps one that was deleted until no pod names it any more; then another can be made.
   const bool goes = exists && created.error().message.contains("object is being deleted");

@@ -10,6 +10,10 @@
 
 namespace bsp::reconcile {
 
+// In the newest version that the API server serves, which it is asked again each time: it may be upgraded meanwhile. The error is that of
+// the newest if it serves none; no answer is an error, and no reason to write an older one.
+Result<kube::Object> create_pod_group(kube::Client& client, kube::Object group);
+
 class PodGroupKeeper {
  public:
   explicit PodGroupKeeper(const JobParts& parts) : client_(parts.shell.client), calls_(parts.calls) {}
