@@ -235,6 +235,8 @@ class Policies(unittest.TestCase):
 
         def limit(most):
             helm("upgrade", "bsp", CHART, "-n", "bsp-system", "--reuse-values", "--set-json", "jobs.maxPriority=" + json.dumps(most))
+        # The API server heeds a policy some time after it has changed.
+        self.addCleanup(lambda: wait_for("the old limit", lambda: "above the limit" not in answer(job(8), "weather")))
         self.addCleanup(limit, {"*": 10, "weather": 1000})
         limit({"*": 10, "weather": 7})
         wait_for("the new limit", lambda: "7" in answer(job(8), "weather"))

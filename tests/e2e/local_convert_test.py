@@ -2,6 +2,7 @@
 """A Kubeflow MPIJob, converted by `bsp-operator convert` and run by `local run` without an edit; one rank moves meanwhile."""
 import pathlib
 import re
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -46,7 +47,8 @@ def convert(manifest, *words):
     with tempfile.TemporaryDirectory(dir="/tmp") as directory:
         file = pathlib.Path(directory) / "mpijob.yaml"
         file.write_text(manifest)
-        return on_host(OPERATOR, "convert", "-f", str(file), *words)
+        done = on_host(OPERATOR, "convert", "-f", str(file), *words)
+        return subprocess.CompletedProcess(done.args, done.returncode, done.stdout, done.stderr.replace(directory, "DIRECTORY"))
 
 
 def check(manifest):

@@ -12,6 +12,7 @@ done
 mkdir -p "$directory"
 cd "$directory"
 umask 077
+rm -rf etcd  # what the last run has stored
 
 free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
 client=$(free_port) peer=$(free_port) port=$(free_port)
