@@ -19,6 +19,7 @@
 
 #include "crds/names.h"
 #include "sidecar/shim/epoch.h"
+#include "sidecar/shim/export.h"
 #include "sidecar/shim/internal_calls.h"
 #include "sidecar/shim/loaded_library.h"
 #include "sidecar/shim/message.h"
@@ -198,57 +199,4 @@ extern "C" __attribute__((visibility("hidden"), used)) void* bsp_before_dlopen(c
   return reinterpret_cast<void*>(next_dlopen());
 }
 
-// As dlsym in symbol_table.cc: jumps there with the arguments and the return address that it was called with.
-#if defined(__x86_64__)
-asm(R"(
-  .text
-  .globl dlopen
-  .type dlopen, %function
-  .p2align 4
-dlopen:
-  .cfi_startproc
-  endbr64
-  pushq %rdi
-  .cfi_adjust_cfa_offset 8
-  pushq %rsi
-  .cfi_adjust_cfa_offset 8
-  subq $8, %rsp
-  .cfi_adjust_cfa_offset 8
-  call bsp_before_dlopen
-  addq $8, %rsp
-  .cfi_adjust_cfa_offset -8
-  popq %rsi
-  .cfi_adjust_cfa_offset -8
-  popq %rdi
-  .cfi_adjust_cfa_offset -8
-  jmp *%rax
-  .cfi_endproc
-  .size dlopen, .-dlopen
-)");
-#elif defined(__aarch64__)
-asm(R"(
-  .text
-  .globl dlopen
-  .type dlopen, %function
-  .p2align 4
-dlopen:
-  .cfi_startproc
-  hint #34
-  stp x29, x30, [sp, #-32]!
-  .cfi_adjust_cfa_offset 32
-  .cfi_offset 29, -32
-  .cfi_offset 30, -24
-  stp x0, x1, [sp, #16]
-  mov x29, sp
-  bl bsp_before_dlopen
-  mov x16, x0
-  ldp x0, x1, [sp, #16]
-  ldp x29, x30, [sp], #32
-  .cfi_restore 29
-  .cfi_restore 30
-  .cfi_adjust_cfa_offset -32
-  br x16
-  .cfi_endproc
-  .size dlopen, .-dlopen
-)");
-#endif
+BSP_JUMP_AFTER(dlopen, bsp_before_dlopen);
