@@ -333,6 +333,16 @@ class ClusterJob:
                         lambda: self.migration(name).get("phase") in phases and self.migration(name), seconds,
                         detail=lambda: f"{self.migration(name)} {self.summary()}")
 
+    def drain(self, node):
+        """kubectl drain of a node, until no rank is there and the job has gone on."""
+        done = kubectl("drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--pod-selector=migbsp.io/job", "--timeout=180s",
+                       check=False, seconds=240)
+        if done.returncode != 0:
+            raise AssertionError(f"kubectl drain {node}: exit status {done.returncode}\n{done.stdout}{done.stderr}{self.summary()}")
+        wait_for(f"the ranks to leave {node}", lambda: node not in [place["node"] for place in self.status()["ranks"]], 60,
+                 detail=self.summary)
+        self.wait_for_superstep(self.status()["superstep"] + 3)
+
     def delete(self, *words):
         return self.namespace.kubectl("delete", "bspjob", self.name, *words)
 

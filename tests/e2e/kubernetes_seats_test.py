@@ -1,14 +1,12 @@
 #!/usr/bin/env python3
 """Ranks that share pods (spec.ranksPerPod) in a real cluster: their containers and logs, a move of one of them, a drain of both."""
-import subprocess
 import sys
 import unittest
 
 import cluster_job
-from cluster_job import bsp_job, job_of, kubectl, until_told, wait_for
+from cluster_job import bsp_job, job_of, kubectl, until_told
 from kubernetes_plugin_test import bsp
 from kubernetes_run_test import InANamespace
-from local_job import ON_HOST
 
 APP = {"name": "app", "image": "localhost/bsp-apps:dev", "imagePullPolicy": "IfNotPresent", "securityContext": {"runAsUser": 1000, "runAsGroup": 1000},
        "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}}}
@@ -46,13 +44,7 @@ class Seats(InANamespace):
             self.assertIn("rank 1", bsp("top", "seats", "--once", "-n", self.space.name).stdout)
             node = places[2]["node"]
             self.addCleanup(kubectl, "uncordon", node)
-            drain = [ON_HOST, "env", f"KUBECONFIG={cluster_job.KUBECONFIG}", cluster_job.KUBECTL, "drain", node, "--ignore-daemonsets",
-                     "--delete-emptydir-data", "--pod-selector=migbsp.io/job", "--timeout=180s"]
-            done = subprocess.run(drain, capture_output=True, text=True, timeout=240)
-            self.assertEqual(done.returncode, 0, done.stdout + done.stderr + job.summary())
-            wait_for(f"the ranks to leave {node}", lambda: node not in [place["node"] for place in job.status()["ranks"]], 60,
-                     detail=job.summary)
-            job.wait_for_superstep(job.status()["superstep"] + 3)
+            job.drain(node)
             self.check_pods(job)
             job.tell()
             status = self.check_succeeded(job, command)

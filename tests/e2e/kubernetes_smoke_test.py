@@ -3,14 +3,12 @@
 
 The chart is installed before and uninstalled afterwards (kubernetes_setup.py). All other tests of the cluster are `./dev test --kubernetes`.
 """
-import subprocess
 import sys
 import unittest
 
 import cluster_job
-from cluster_job import bsp_job, job_of, kubectl, until_told, wait_for
+from cluster_job import bsp_job, job_of, kubectl, until_told
 from kubernetes_run_test import InANamespace
-from local_job import ON_HOST
 
 
 class Smoke(InANamespace):
@@ -24,13 +22,7 @@ class Smoke(InANamespace):
             self.assertEqual((ended["phase"], ended["targetSet"]), ("Succeeded", "fast"), ended)
             node = job.status()["ranks"][0]["node"]
             self.addCleanup(kubectl, "uncordon", node)
-            drain = [ON_HOST, "env", f"KUBECONFIG={cluster_job.KUBECONFIG}", cluster_job.KUBECTL, "drain", node, "--ignore-daemonsets",
-                     "--delete-emptydir-data", "--pod-selector=migbsp.io/job", "--timeout=180s"]
-            done = subprocess.run(drain, capture_output=True, text=True, timeout=240)
-            self.assertEqual(done.returncode, 0, done.stdout + done.stderr + job.summary())
-            wait_for(f"the ranks to leave {node}", lambda: node not in [place["node"] for place in job.status()["ranks"]], 60,
-                     detail=job.summary)
-            job.wait_for_superstep(job.status()["superstep"] + 3)
+            job.drain(node)
             job.tell()
             status = self.check_succeeded(job, command)
             self.assertEqual(status.get("attempt", 0), 0, job.summary())
