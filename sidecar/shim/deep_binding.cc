@@ -18,12 +18,12 @@
 #include <vector>
 
 #include "crds/names.h"
-#include "sidecar/shim/epoch.h"
 #include "sidecar/shim/export.h"
 #include "sidecar/shim/internal_calls.h"
 #include "sidecar/shim/loaded_library.h"
 #include "sidecar/shim/message.h"
 #include "sidecar/shim/real.h"
+#include "sidecar/shim/run_dir.h"
 #include "sidecar/shim/state.h"
 
 namespace bsp::shim {

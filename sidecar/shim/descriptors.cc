@@ -17,7 +17,7 @@
 #include <new>
 
 #include "sidecar/shim/export.h"
-#include "sidecar/shim/measure.h"
+#include "sidecar/shim/threads.h"
 #include "sidecar/shim/timer_descriptors.h"
 
 namespace bsp::shim {

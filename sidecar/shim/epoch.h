@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace bsp::shim {
@@ -19,12 +18,6 @@ struct EpochDescriptor {
   std::vector<std::uint32_t> sets;          // Set number of each rank
   std::map<std::string, std::string> pmix;  // PMIX_* variables
 };
-
-// "/run/bsp/epoch" -> "$BSP_RUN_DIR/epoch"
-std::string in_run_dir(std::string_view path);
-// True if bsp-init (or a test) started this process: its run directory exists. Exits with a message if it can't tell, because
-// the rank would run as a job of its own.
-bool has_run_dir();
 
 // False if there is no complete descriptor yet. Exits with a message if there is one that can't be read for a while.
 bool read_descriptor(EpochDescriptor& out);

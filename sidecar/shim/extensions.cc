@@ -4,9 +4,12 @@
 
 #include <algorithm>
 
+#include "sidecar/shim/counters.h"
 #include "sidecar/shim/export.h"
+#include "sidecar/shim/handles.h"
+#include "sidecar/shim/measure.h"
 #include "sidecar/shim/message.h"
-#include "sidecar/shim/wrappers.h"
+#include "sidecar/shim/requests.h"
 
 using namespace bsp::shim;  // NOLINT: this file speaks MPI
 

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "sidecar/shim/export.h"
-#include "sidecar/shim/handles.h"
 #include "sidecar/shim/proc_files.h"
 
 namespace bsp::shim {

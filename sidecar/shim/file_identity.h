@@ -4,7 +4,16 @@
 // it shows as one of another device.
 #pragma once
 
+#include <cstdint>
+
 namespace bsp::shim {
+
+// Which file a path leads to.
+struct FileIdentity {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  bool operator==(const FileIdentity&) const = default;
+};
 
 void identities_before_stop();
 void identities_after_stop();

@@ -6,7 +6,6 @@
 #include "sidecar/shim/handles.h"
 #include "sidecar/shim/measure.h"
 #include "sidecar/shim/message.h"
-#include "sidecar/shim/requests.h"
 
 namespace bsp::shim {
 

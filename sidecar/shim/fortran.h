@@ -73,9 +73,6 @@ Function* in_fortran(Declared* function) {
   return reinterpret_cast<Function*>(reinterpret_cast<void*>(function));
 }
 
-// MPI has opened: takes note of its predefined objects' numbers (fortran_handles.cc).
-void note_predefined_numbers();
-
 // Exits with a message if the program uses Fortran bindings of an unsupported Open MPI version.
 void require_known_fortran();
 // Whether the process has loaded them.

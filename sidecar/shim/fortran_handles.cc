@@ -1,11 +1,12 @@
 // MPI_Comm_c2f and its family: Fortran numbers of handles, also for C programs that keep handles as integers.
+#include "sidecar/shim/fortran_handles.h"
+
 #include <algorithm>
 #include <array>
 #include <atomic>
 
 #include "sidecar/shim/measure.h"
 #include "sidecar/shim/recipes.h"
-#include "sidecar/shim/requests.h"
 
 using namespace bsp::shim;  // NOLINT: this file speaks MPI
 

@@ -16,7 +16,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
@@ -42,6 +41,7 @@
 #include "sidecar/shim/requests.h"
 #include "sidecar/shim/roomy_stack.h"
 #include "sidecar/shim/surroundings.h"
+#include "sidecar/shim/threads.h"
 #include "sidecar/shim/timer_descriptors.h"
 #include "sidecar/shim/undelivered.h"
 #include "sidecar/shim/windows.h"
@@ -66,10 +66,6 @@ std::uint64_t chosen_after = 0;   // superstep after which edge_choice chose the
 std::uint64_t choosing_from = 0;  // CLOCK_MONOTONIC in ns: its last decision
 std::uint32_t postponed = 0;
 std::uint64_t dropped = 0;  // superstep of the last gate that the ranks agreed to drop
-
-// With MPI_THREAD_MULTIPLE: the number of threads inside MPI, and whether one of them wants to close the epoch.
-std::atomic<int> inside{0};
-std::atomic<bool> closing{false};
 
 void set_state(bsp_rank_state s) { BSP_RING_STORE(state.ring->state, static_cast<std::uint32_t>(s)); }
 
@@ -295,24 +291,6 @@ void close_and_reopen(bool settled) {
   report_open(open_start, cpu_from);
 }
 
-// Keeps other threads out of MPI. True if none is inside after a moment: most calls are short, or step aside, but a collective may wait
-// for a rank that is already here. A gate's first moment is long, for a thread without a processor; each further one half as long.
-bool keep_others_out_of_mpi(std::uint64_t gate) {
-  if (!state.multiple) return true;
-  constexpr std::int64_t kLongest = 64'000'000, kShortest = 2'000'000;
-  static std::uint64_t latest_gate = 0;
-  static std::int64_t moment = kLongest;
-  if (std::exchange(latest_gate, gate) != gate) moment = kLongest;
-  closing.store(true);
-  const std::uint64_t end = clock_ns(CLOCK_MONOTONIC) + static_cast<std::uint64_t>(moment);
-  while (inside.load() > 1 && clock_ns(CLOCK_MONOTONIC) < end) {
-    const timespec pause{0, 20000};
-    nanosleep(&pause, nullptr);
-  }
-  moment = std::max(moment / 2, kShortest);
-  return inside.load() == 1;
-}
-
 void committed(std::uint64_t word) {
   Blocker found{.reason =
                     "another thread inside MPI, in a collective or a call on a window or file: let threads be out of "
@@ -337,7 +315,7 @@ void committed(std::uint64_t word) {
       BSP_RING_STORE_SEQ(state.ring->gate_dropped, dropped);
       break;
   }
-  if (state.multiple) closing.store(false);
+  let_others_into_mpi();
 }
 
 }  // namespace
@@ -461,40 +439,6 @@ void report_open(std::uint64_t started_ns, std::uint64_t started_cpu_ns) {
   choosing_from = clock_ns(CLOCK_MONOTONIC);  // not before: the wait for an epoch is no part of the program's calls
   BSP_RING_STORE(state.ring->first_compute_ns, realtime_ns());
   measure.skip();
-}
-
-// --- Threads -------------------------------------------------------------------------------------------
-namespace {
-
-// A thread may end without returning from an MPI call: its error handler may leave by longjmp or an exception.
-struct EndOfThread {
-  ~EndOfThread() {
-    if (thread_state.depth != 0) leave_threaded();
-  }
-};
-
-}  // namespace
-
-// Store then load on both sides: either the closing thread sees the other thread inside, or the other thread sees
-// that the epoch is closing and waits outside.
-void enter_threaded() {
-  static thread_local const EndOfThread end_of_thread;
-  for (;;) {
-    inside.fetch_add(1);
-    if (!closing.load()) return;
-    inside.fetch_sub(1);
-    const timespec pause{0, 100000};
-    nanosleep(&pause, nullptr);
-  }
-}
-
-void leave_threaded() { inside.fetch_sub(1); }
-
-// Not in a callback of MPI's.
-void step_aside() {
-  if (!closing.load() || thread_state.depth != 1) return;
-  leave_threaded();
-  enter_threaded();
 }
 
 }  // namespace bsp::shim

@@ -46,9 +46,6 @@ void set_up_edges();
 // The edge collective has completed. Returns in the same epoch or in a later one.
 void superstep_edge();
 
-// For a thread that waits in an MPI call, in none of MPI's own: while another thread closes the epoch, it is out of MPI.
-void step_aside();
-
 // Writes what ends a superstep, and what MPI is, into the ring, which may belong to another pod than before.
 void report_edge();
 void report_mpi();

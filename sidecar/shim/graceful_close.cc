@@ -12,7 +12,7 @@
 
 #include "sidecar/shim/export.h"
 #include "sidecar/shim/loaded_library.h"
-#include "sidecar/shim/measure.h"
+#include "sidecar/shim/nanoseconds.h"
 #include "sidecar/shim/real.h"
 
 namespace bsp::shim {

@@ -9,16 +9,13 @@
 #include <unordered_set>
 #include <utility>
 
-#include "sidecar/shim/measure.h"
 #include "sidecar/shim/message.h"
-#include "sidecar/shim/recipes.h"
-#include "sidecar/shim/requests.h"
+#include "sidecar/shim/saved.h"
 #include "sidecar/shim/state.h"
 
 namespace bsp::shim {
 
 alignas(4096) char arena[kArenaBytes];
-State state;
 
 Pool<Comm> comms;
 Pool<Group> groups;
@@ -156,18 +153,7 @@ namespace {
 std::map<std::vector<int>, std::unique_ptr<Peers>> interned;
 }  // namespace
 
-void forget_unused_peers() {
-  std::unordered_set<const Peers*> used{receipt.peers, world.peers, self.peers};
-  const auto use_all = [&](const auto& pool) {
-    for (const auto* object : pool.live()) used.insert(object->peers);
-  };
-  use_all(comms), use_all(windows), use_all(files), use_all(matched_messages);
-  for (const Request* r = youngest_request(); r != nullptr; r = r->next) used.insert(r->peers);
-  const auto use_made = [&](const Comm& comm) {
-    for (const auto& [of, number] : comm.made) used.insert(of.first);
-  };
-  use_made(world), use_made(self);
-  for (const Comm* comm : comms.live()) use_made(*comm);
+void forget_peers_but(const std::unordered_set<const Peers*>& used) {
   std::lock_guard guard(pools_lock);
   // What collectives have brought from these isn't counted by rank yet.
   std::erase_if(interned, [&](const auto& entry) {
@@ -196,6 +182,27 @@ std::vector<int> world_ranks(MPI_Group group) {
     if (rank < 0) rank = -1;  // MPI_UNDEFINED
   real.Group_free(&world_group);
   return to;
+}
+
+namespace {
+
+std::vector<int> own_side(const Comm& comm) {
+  if (!comm.inter) return comm.peers->world;
+  MPI_Group local = nullptr;
+  real.Comm_group(comm.real, &local);
+  std::vector<int> ranks = world_ranks(local);
+  real.Group_free(&local);
+  return ranks;
+}
+
+}  // namespace
+
+std::vector<int> all_ranks(const Comm& comm) {
+  std::vector<int> ranks = own_side(comm);
+  if (!comm.inter) return ranks;
+  const std::vector<int>& others = comm.peers->world;
+  ranks.insert(ranks < others ? ranks.end() : ranks.begin(), others.begin(), others.end());
+  return ranks;
 }
 
 void describe(Comm& comm) {

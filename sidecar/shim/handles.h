@@ -17,11 +17,15 @@
 #include <string>
 #include <type_traits>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
+#include "sidecar/shim/file_identity.h"
 #include "sidecar/shim/fortran.h"
+#include "sidecar/shim/peers.h"
 #include "sidecar/shim/real.h"
+#include "sidecar/shim/state.h"
 
 namespace bsp::shim {
 
@@ -44,20 +48,6 @@ inline MPI_Fint fortran_number(const void* object) {
 }
 
 // --- Objects -------------------------------------------------------------------------------------
-
-// The processes of a communicator (of the remote group if it is an intercommunicator). Interned: equal lists share
-// one object that is never freed, so requests may point to it.
-struct Peers {
-  std::vector<int> world;  // world rank of each rank; < 0: not a process of this job
-
-  // What collectives received from all of them but this rank alike; of `measure`, which counts it by Set at once and by rank now and then.
-  struct FromAll {
-    std::uint64_t epoch = 0;                                      // that `sets` is of; 0: of none
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> sets{};  // Set, ranks
-    std::uint64_t bytes = 0;                                      // from each, not counted by rank yet
-  };
-  mutable FromAll from_all{};
-};
 
 struct Object {
   std::uint64_t seq = 0;  // order of creation
@@ -93,6 +83,11 @@ struct Group : SeenByFortran, Object {
   int references = 1;      // held by the program: MPI_Comm_group returns the same group each time
   std::vector<int> world;  // while no epoch is open
 };
+
+inline bool is_f90(int combiner) {
+  return combiner == MPI_COMBINER_F90_REAL || combiner == MPI_COMBINER_F90_COMPLEX ||
+         combiner == MPI_COMBINER_F90_INTEGER;
+}
 
 struct TypeRecipe;
 
@@ -166,13 +161,6 @@ struct Win : Object {
 };
 
 struct FileRecipe;
-
-// Which file a path leads to.
-struct FileIdentity {
-  std::uint64_t device = 0;
-  std::uint64_t inode = 0;
-  bool operator==(const FileIdentity&) const = default;
-};
 
 struct File : Object {
   using Handle = MPI_File;
@@ -274,8 +262,8 @@ int release(Op* op);
 
 // One object for each list, which lives as long as anything of the program's has it, and to the end of the epoch.
 const Peers* intern_peers(std::vector<int> world_ranks);
-// At a gate.
-void forget_unused_peers();
+// At a gate: those that are neither among `used` nor have brought what isn't counted yet.
+void forget_peers_but(const std::unordered_set<const Peers*>& used);
 
 // --- Program's handle -> real handle ---------------------------------------------------------------
 
@@ -332,6 +320,10 @@ void wrap(MPI_Op* handle);
 void wrap(MPI_Errhandler* handle);
 void wrap(MPI_Info* handle);
 
+// Whether MPI may reorder the ranks of a new communicator. Not in an epoch: treematch (Open MPI 5.0) yields wrong
+// edges in a session, and the operator decides which rank computes where.
+inline int reordering(int asked) { return state.epochs ? 0 : asked; }
+
 // The program has named a type. MPI forgets those of predefined types when its session ends.
 void note_name(MPI_Datatype type, const char* name);
 
@@ -344,6 +336,9 @@ MPI_Datatype virtual_of(MPI_Datatype real_handle);
 MPI_Comm virtual_of(MPI_Comm real_handle);
 MPI_Win virtual_of(MPI_Win real_handle);
 MPI_File virtual_of(MPI_File real_handle);
+
+// World ranks, in the same order on all of them; those of both sides of an intercommunicator.
+std::vector<int> all_ranks(const Comm& comm);
 
 // A hash of both.
 inline std::uint64_t combined(std::uint64_t hash, std::uint64_t value) {

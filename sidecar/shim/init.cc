@@ -17,12 +17,14 @@
 #include "sidecar/shim/error_codes.h"
 #include "sidecar/shim/files.h"
 #include "sidecar/shim/fortran.h"
+#include "sidecar/shim/fortran_handles.h"
 #include "sidecar/shim/gate.h"
 #include "sidecar/shim/graceful_close.h"
 #include "sidecar/shim/measure.h"
 #include "sidecar/shim/message.h"
 #include "sidecar/shim/moved_clock.h"
 #include "sidecar/shim/recipes.h"
+#include "sidecar/shim/run_dir.h"
 #include "sidecar/shim/without_object.h"
 
 using namespace bsp::shim;  // NOLINT: this file speaks MPI

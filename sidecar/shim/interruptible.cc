@@ -4,7 +4,6 @@
 
 #include <atomic>
 
-#include "sidecar/shim/gate.h"
 #include "sidecar/shim/measure.h"
 
 namespace bsp::shim {

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "sidecar/shim/handles.h"
+#include "sidecar/shim/file_identity.h"
 
 namespace bsp::shim {
 

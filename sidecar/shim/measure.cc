@@ -12,13 +12,10 @@
 #include <cstring>
 
 #include "sidecar/ring/ring_access.h"
-#include "sidecar/shim/handles.h"
-
 namespace bsp::shim {
 
 Measure measure;
 std::mutex MeasureLock::mutex_;
-constinit thread_local ThreadState thread_state __attribute__((tls_model("initial-exec")));
 std::atomic<const ThreadState*> measured_thread{nullptr};
 
 namespace {

@@ -35,18 +35,13 @@
 #include <vector>
 
 #include "sidecar/ring/ring.h"
+#include "sidecar/shim/nanoseconds.h"
+#include "sidecar/shim/peers.h"
 #include "sidecar/shim/real.h"
 #include "sidecar/shim/state.h"
+#include "sidecar/shim/threads.h"
 
 namespace bsp::shim {
-
-struct Peers;
-
-inline std::uint64_t clock_ns(clockid_t clock) {
-  timespec t;
-  clock_gettime(clock, &t);
-  return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u + static_cast<std::uint64_t>(t.tv_nsec);
-}
 
 inline std::uint64_t ticks() {
 #if defined(__x86_64__)
@@ -57,12 +52,6 @@ inline std::uint64_t ticks() {
 }
 
 inline constexpr std::uint64_t kLongTicks = 200000;  // 50-100 us
-
-struct ThreadState {
-  int depth = 0;                 // nested MPI calls: user callbacks may call MPI
-  std::uint64_t call_began = 0;  // ticks; with MPI_THREAD_MULTIPLE only
-};
-extern constinit thread_local ThreadState thread_state __attribute__((tls_model("initial-exec")));
 
 // Without MPI_THREAD_MULTIPLE only one thread at a time is in MPI.
 class MeasureLock {
@@ -214,9 +203,6 @@ inline void settle_receipt() {
 extern std::atomic<const ThreadState*> measured_thread;
 inline bool is_measured() { return measured_thread.load(std::memory_order_relaxed) == &thread_state; }
 inline void measure_this_thread() { measured_thread.store(&thread_state, std::memory_order_relaxed); }
-
-void enter_threaded();  // gate.cc: waits while another thread closes the epoch
-void leave_threaded();
 
 class Call {
  public:

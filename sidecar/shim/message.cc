@@ -11,7 +11,7 @@
 
 #include "crds/names.h"
 #include "crds/refusal.h"
-#include "sidecar/shim/epoch.h"
+#include "sidecar/shim/run_dir.h"
 #include "sidecar/shim/state.h"
 
 namespace bsp::shim {

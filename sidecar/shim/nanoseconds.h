@@ -13,6 +13,12 @@ inline constexpr std::int64_t kNsOfSecond = 1'000'000'000;
 inline constexpr std::int64_t kLatest = std::numeric_limits<std::int64_t>::max();
 inline constexpr std::int64_t kEarliest = std::numeric_limits<std::int64_t>::min();
 
+inline std::uint64_t clock_ns(clockid_t clock) {
+  timespec t;
+  clock_gettime(clock, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u + static_cast<std::uint64_t>(t.tv_nsec);
+}
+
 constexpr std::int64_t sum_of(std::int64_t a, std::int64_t b) {
   std::int64_t sum = 0;
   return !__builtin_add_overflow(a, b, &sum) ? sum : a > 0 ? kLatest : kEarliest;

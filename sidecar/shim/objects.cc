@@ -1,8 +1,10 @@
 // Calls that free, copy or mark an object, where a generated wrapper isn't enough.
 #include "sidecar/shim/attributes.h"
+#include "sidecar/shim/counters.h"
+#include "sidecar/shim/handles.h"
+#include "sidecar/shim/measure.h"
 #include "sidecar/shim/recipes.h"
 #include "sidecar/shim/requests.h"
-#include "sidecar/shim/wrappers.h"
 
 namespace bsp::shim {
 

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <unordered_set>
 #include <utility>
 
 #include "sidecar/shim/error_codes.h"
+#include "sidecar/shim/measure.h"
 #include "sidecar/shim/message.h"
 #include "sidecar/shim/requests.h"
 #include "sidecar/shim/state.h"
@@ -116,6 +118,21 @@ void save_objects() {
     const bool used = std::exchange(handler->used, false);
     if (handler->references <= 0 && !used) forget(handler);
   }
+}
+
+void forget_unused_peers() {
+  std::unordered_set<const Peers*> used{receipt.peers, world.peers, self.peers};
+  const auto use_all = [&](const auto& pool) {
+    for (const auto* object : pool.live()) used.insert(object->peers);
+  };
+  use_all(comms), use_all(windows), use_all(files), use_all(matched_messages);
+  for (const Request* r = youngest_request(); r != nullptr; r = r->next) used.insert(r->peers);
+  const auto use_made = [&](const Comm& comm) {
+    for (const auto& [of, number] : comm.made) used.insert(of.first);
+  };
+  use_made(world), use_made(self);
+  for (const Comm* comm : comms.live()) use_made(*comm);
+  forget_peers_but(used);
 }
 
 void restore_infos() {

@@ -14,52 +14,9 @@
 #include <vector>
 
 #include "sidecar/shim/handles.h"
+#include "sidecar/shim/saved.h"
 
 namespace bsp::shim {
-
-using InfoRecipe = std::vector<std::pair<std::string, std::string>>;
-
-struct CommRecipe {
-  std::vector<int> local;  // an intercommunicator's own side, world ranks
-  int topology = MPI_UNDEFINED;
-  std::vector<int> dims, periods;            // MPI_CART
-  std::vector<int> index, edges;             // MPI_GRAPH
-  std::vector<int> sources, source_weights;  // MPI_DIST_GRAPH
-  std::vector<int> destinations, destination_weights;
-  bool weighted = false;
-  std::string name;
-  InfoRecipe hints;
-  MPI_Errhandler errhandler = nullptr;  // virtual or predefined; nullptr: as created
-};
-
-struct WinRecipe {
-  std::string name;
-  InfoRecipe hints;
-  MPI_Errhandler errhandler = nullptr;  // virtual or predefined
-};
-
-struct FileRecipe {
-  MPI_Offset displacement = 0;
-  std::string representation;
-  MPI_Offset position = -1;         // individual pointer, in etypes of the view; < 0: there is none
-  MPI_Offset shared_position = -1;  // shared pointer; < 0: this rank doesn't know of another place than the beginning
-  bool atomic = false;
-  InfoRecipe hints;
-  MPI_Errhandler errhandler = nullptr;  // virtual or predefined
-};
-
-struct TypeRecipe {
-  int combiner = 0;
-  std::vector<int> integers;
-  std::vector<MPI_Aint> addresses;
-  // Each inner type is predefined (a handle that survives) or a recipe of its own.
-  struct Inner {
-    MPI_Datatype predefined = nullptr;
-    std::unique_ptr<TypeRecipe> derived;
-  };
-  std::vector<Inner> types;
-  std::string name;
-};
 
 InfoRecipe read_info(MPI_Info real_info);
 MPI_Info make_info(const InfoRecipe& recipe);
@@ -86,8 +43,6 @@ void make_comm(Comm& comm);
 void restore_comm_settings(Comm& comm);
 // A new communicator of these ranks. Collective over them.
 MPI_Comm comm_of_ranks(const std::vector<int>& world_ranks);
-// World ranks, in the same order on all of them; those of both sides of an intercommunicator.
-std::vector<int> all_ranks(const Comm& comm);
 // Adds up to 0 over all ranks if each of `ranks` contributes the same number.
 std::int64_t share_of_object(const std::vector<int>& ranks, std::int64_t number);
 // A number for a new window or file of this communicator, the same on all its ranks and unique to it. Collective.
@@ -96,10 +51,6 @@ std::int64_t agree_on_id(const Comm& comm, std::uint64_t seq);
 MPI_Errhandler keep_errhandler(MPI_Errhandler returned);
 
 // Datatypes (recipes_datatype.cc).
-inline bool is_f90(int combiner) {
-  return combiner == MPI_COMBINER_F90_REAL || combiner == MPI_COMBINER_F90_COMPLEX ||
-         combiner == MPI_COMBINER_F90_INTEGER;
-}
 std::unique_ptr<TypeRecipe> read_type(MPI_Datatype real_type);
 MPI_Datatype make_type(const TypeRecipe& recipe);
 
@@ -117,6 +68,8 @@ void agree_on_ids();
 
 // Before the session closes: saves every live object's recipe and frees the real object.
 void save_objects();
+// Then: peers of which nothing of the program's has any.
+void forget_unused_peers();
 // After the next session has opened: recreates every object but windows, files and requests (restore_requests()).
 void restore_objects();
 // After MPI_Finalize: infos may be used at any time (MPI 4.1, 11.4.1).

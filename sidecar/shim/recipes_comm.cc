@@ -78,15 +78,6 @@ MPI_Comm with_topology(MPI_Comm plain, const CommRecipe& recipe) {
   return made;
 }
 
-std::vector<int> own_side(const Comm& comm) {
-  if (!comm.inter) return comm.peers->world;
-  MPI_Group local = nullptr;
-  real.Comm_group(comm.real, &local);
-  std::vector<int> ranks = world_ranks(local);
-  real.Group_free(&local);
-  return ranks;
-}
-
 // FNV-1a; 31 bits, so that sums of many don't overflow.
 std::int64_t hash_of(const std::vector<int>& ranks, std::int64_t number) {
   std::uint64_t hash = 14695981039346656037U;
@@ -97,14 +88,6 @@ std::int64_t hash_of(const std::vector<int>& ranks, std::int64_t number) {
 }
 
 }  // namespace
-
-std::vector<int> all_ranks(const Comm& comm) {
-  std::vector<int> ranks = own_side(comm);
-  if (!comm.inter) return ranks;
-  const std::vector<int>& others = comm.peers->world;
-  ranks.insert(ranks < others ? ranks.end() : ranks.begin(), others.begin(), others.end());
-  return ranks;
-}
 
 MPI_Comm comm_of_ranks(const std::vector<int>& world_ranks) {
   MPI_Group world_group = nullptr;

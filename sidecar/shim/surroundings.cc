@@ -15,9 +15,9 @@
 
 #include "crds/names.h"
 #include "sidecar/shim/descriptors.h"
-#include "sidecar/shim/epoch.h"
 #include "sidecar/shim/message.h"
 #include "sidecar/shim/proc_files.h"
+#include "sidecar/shim/run_dir.h"
 
 namespace bsp::shim {
 namespace {

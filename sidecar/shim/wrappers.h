@@ -34,10 +34,6 @@ inline bool is_leaf(MPI_Comm comm, int root) {
 }
 inline bool takes_part(MPI_Comm comm, int root) { return is_root(comm, root) || is_leaf(comm, root); }
 
-// Whether MPI may reorder the ranks of a new communicator. Not in an epoch: treematch (Open MPI 5.0) yields wrong
-// edges in a session, and the operator decides which rank computes where.
-inline int reordering(int asked) { return state.epochs ? 0 : asked; }
-
 inline void received_from_each(MPI_Comm comm, int count, MPI_Datatype type) {
   Comm* c = comm_of(comm);
   if (c == nullptr || c->peers == nullptr) return;
