@@ -418,7 +418,7 @@ struct RankReport {
   std::uint64_t edge_stride = 0;
   std::uint64_t edge_chosen_after = 0;
   // The ranks that it hears from most, and the bytes from each in a superstep, mean; heaviest first. Only if they were
-  // found after `since`, as they are now and then (sidecar/shim/measure.h).
+  // found after `since`, as they are now and then (sidecar/shim/measure/measure.h).
   std::vector<std::uint32_t> partners = {};
   std::vector<std::uint64_t> partner_bytes = {};
   std::vector<SuperstepReport> supersteps;  // ascending; those older than the ring are lost

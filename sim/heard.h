@@ -1,4 +1,4 @@
-// Whom each rank hears from, and how much, as the shim of a real rank reports it (sidecar/shim/measure.cc, sample_partners).
+// Whom each rank hears from, and how much, as the shim of a real rank reports it (sidecar/shim/measure/measure.cc, sample_partners).
 //
 //   a sample   after supersteps 1, 2, 4, 8, … of an epoch, and after any other if the last sample is kPeriod old
 //   bytes      received from a rank ÷ supersteps; at each sample both are halved, so that old ones fade

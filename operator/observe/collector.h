@@ -8,7 +8,7 @@
 // before it was read) is skipped; the window tolerates that.
 //
 // BT_t(i,j) is what rank i's messages took. The shim estimates it without the wait for a sender that is late now and
-// then (sidecar/shim/measure.h), but can't tell a sender that is always late from a slow link. Here all ranks' computation is
+// then (sidecar/shim/measure/measure.h), but can't tell a sender that is always late from a slow link. Here all ranks' computation is
 // known, so the rest of the wait is left out:
 //
 //   wait(i)    = max CT(k) − CT(i) − (edge(i) − min edge),  over the k that i hears from (its partners if they are known, else all):

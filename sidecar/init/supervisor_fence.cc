@@ -91,7 +91,7 @@ void Supervisor::hold() {
 }
 
 // A program that was about to stop itself at a gate does so now; one that had just done so finds no new epoch and
-// stops again (shim/gate.cc).
+// stops again (shim/epoch/gate.cc).
 void Supervisor::release() {
   const auto all = descendants_of_init();
   if (!all) return;  // until the next check

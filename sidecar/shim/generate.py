@@ -17,8 +17,8 @@ import sys
 
 PARTS = 3  # translation units, for a parallel build
 
-# Written by hand in: init.cc, requests.cc, request_arrays.cc, persistent.cc, partitioned.cc, matched_messages.cc, objects.cc,
-# memory.cc, error_codes.cc, attributes.cc, windows.cc, files.cc, callbacks.cc, fortran_handles.cc, dynamic_processes.cc.
+# Written by hand: epoch/init.cc; requests, request_arrays, persistent, partitioned and matched_messages in messages/; error_codes and
+# attributes in handles/; calls, memory, windows, files, callbacks, fortran_handles and dynamic_processes in objects/.
 HAND = set("""
 Init Init_thread Finalize Initialized Finalized Query_thread Is_thread_main Abort Wtime Wtick
 Session_init Session_finalize Comm_get_parent Alloc_mem Free_mem
@@ -61,7 +61,7 @@ TIMED = {"SESSION"}  # pass through, but may block or be counted
 
 SENDS = set("Send Bsend Ssend Rsend".split())
 RECEIVES = set("Recv Sendrecv Sendrecv_replace".split())
-# Of these, sidecar/shim/interruptible.h has what threads call, under this condition.
+# Of these, sidecar/shim/messages/interruptible.h has what threads call, under this condition.
 INTERRUPTIBLE = {"Recv": "", "Sendrecv": "", "Probe": "", "Ssend": "", "Send": "bytes_of(count, to_real(datatype))"}
 REQUEST_KINDS = [  # first match decides
     (r"I?[bsr]?send_init|Send_init|Bsend_init|Ssend_init|Rsend_init", "kSend"),

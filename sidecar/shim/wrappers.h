@@ -1,15 +1,15 @@
 // What the generated wrappers call.
 #pragma once
 
-#include "sidecar/shim/blockers.h"
-#include "sidecar/shim/counters.h"
-#include "sidecar/shim/errors_after.h"
-#include "sidecar/shim/files.h"
-#include "sidecar/shim/gate.h"
-#include "sidecar/shim/handles.h"
-#include "sidecar/shim/interruptible.h"
-#include "sidecar/shim/measure.h"
-#include "sidecar/shim/requests.h"
+#include "sidecar/shim/epoch/blockers.h"
+#include "sidecar/shim/epoch/gate.h"
+#include "sidecar/shim/handles/errors_after.h"
+#include "sidecar/shim/handles/handles.h"
+#include "sidecar/shim/measure/measure.h"
+#include "sidecar/shim/messages/counters.h"
+#include "sidecar/shim/messages/interruptible.h"
+#include "sidecar/shim/messages/requests.h"
+#include "sidecar/shim/objects/files.h"
 
 namespace bsp::shim {
 

@@ -25,7 +25,7 @@ from pods import LocalJob, on_host, processes, program_manifest, wait_for, write
 WINDOW = 0.2  # seconds that a side runs before it is the other's turn
 SECONDS_OF_RATIO = 2  # of each side
 
-# The shim's own defaults (sidecar/shim/epoch.cc), so that both run the same Open MPI.
+# The shim's own defaults (sidecar/shim/epoch/epoch.cc), so that both run the same Open MPI.
 ENVIRONMENT = {"OMPI_MCA_btl": "tcp,self", "OMPI_MCA_pml": "ob1", "OMPI_MCA_osc": "^ucx", "PMIX_MCA_gds": "hash"}
 # Without the shim a program gets from its environment what the shim reads from the epoch's descriptor.
 PLAIN = ["sh", "-c", 'until [ -s /run/bsp/epoch ]; do sleep 0.02; done; export $(grep "^PMIX_" /run/bsp/epoch); unset LD_PRELOAD; exec "$@"',

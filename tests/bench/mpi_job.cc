@@ -36,7 +36,7 @@ MpiJob::MpiJob(bool shim, std::uint32_t ranks, const std::string& program, const
     ::mkfifo(own_path(r).c_str(), 0600);
     std::vector<std::string> command{BSP_BINARY_DIR "/bin/" + program};
     for (const std::string& a : arguments) command.push_back(a == "%R" ? own_path(r) : a);
-    // The shim's own defaults (sidecar/shim/epoch.cc), so that both run the same Open MPI.
+    // The shim's own defaults (sidecar/shim/epoch/epoch.cc), so that both run the same Open MPI.
     std::vector<std::string> environment{"OMPI_MCA_btl=tcp,self", "OMPI_MCA_btl_tcp_if_include=lo",
                                          "OMPI_MCA_pml=ob1",      "OMPI_MCA_osc=^ucx",
                                          "PMIX_MCA_gds=hash",     "PMIX_MCA_pcompress_base_silence_warning=1"};

@@ -34,7 +34,7 @@ from pods import LocalJob, on_host, processes, write_json
 BUILD = pathlib.Path(os.environ["BSP_BUILD"])
 TURN = 0.05  # s
 WINDOW_BYTES = 16 << 20  # of one repetition of mpi_patterns' `bandwidth`
-# The shim's own defaults (sidecar/shim/epoch.cc), so that both run the same Open MPI.
+# The shim's own defaults (sidecar/shim/epoch/epoch.cc), so that both run the same Open MPI.
 ENVIRONMENT = {"OMPI_MCA_pml": "ob1", "OMPI_MCA_osc": "^ucx", "PMIX_MCA_gds": "hash"}
 COMMAND = ["sh", "-c", "echo here >/bench/first-$OMPI_COMM_WORLD_RANK; "
            "exec /bench/mpi_patterns serve /bench/orders-$OMPI_COMM_WORLD_RANK >/bench/answers"]

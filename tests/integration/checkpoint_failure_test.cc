@@ -77,7 +77,7 @@ TEST_F(BrokenMove, TargetLacksAGroupOfTheProgram) {
   EXPECT_EQ(target.program_state(), '-');
 }
 
-// As the directory of a hostPath on another node. The shim holds MPI's files open for this check (sidecar/shim/files.h).
+// As the directory of a hostPath on another node. The shim holds MPI's files open for this check (sidecar/shim/objects/files.h).
 TEST_F(BrokenMove, TargetHasOtherFilesOnAVolume) {
   const std::vector<std::string> volume{"--mount", "type=tmpfs,destination=/data,tmpfs-mode=0777"};
   std::vector<std::string> command = kSmall;

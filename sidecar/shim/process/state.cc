@@ -1,0 +1,7 @@
+#include "sidecar/shim/process/state.h"
+
+namespace bsp::shim {
+
+State state;
+
+}  // namespace bsp::shim

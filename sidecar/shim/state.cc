@@ -1,7 +1,0 @@
-#include "sidecar/shim/state.h"
-
-namespace bsp::shim {
-
-State state;
-
-}  // namespace bsp::shim
