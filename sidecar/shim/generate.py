@@ -90,7 +90,7 @@ HOOK_PATTERNS = [
 
 # MPI ignores some arguments, which may then hold anything, even a null handle. For each collective (blocking,
 # nonblocking and persistent alike): the condition under which an argument is significant. Arguments not listed
-# always are. tests/mpi/shim/programs/ignored.c covers this table.
+# always are. tests/mpi/shim/programs/library/ignored.c covers this table.
 LEAF, ROOT, PART = "is_leaf(comm, root)", "is_root(comm, root)", "takes_part(comm, root)"
 NOT_IN_PLACE = "sendbuf != MPI_IN_PLACE"
 SIGNIFICANT = {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "sidecar/shim/epoch/blockers.h"
-#include "sidecar/shim/epoch/gate.h"
+#include "sidecar/shim/epoch/edges.h"
 #include "sidecar/shim/handles/errors_after.h"
 #include "sidecar/shim/handles/handles.h"
 #include "sidecar/shim/measure/measure.h"

@@ -1,56 +1,11 @@
-// Superstep edges, and what happens at one when the operator has set a gate.
+// What happens at the end of a superstep when the operator has set a gate (gate.cc has the protocol).
 #pragma once
 
-#include <optional>
-
-#include "edge_calls.gen.h"  // BSP_EDGE_CALLS(X): the collectives that can be an edge
-#include "sidecar/ring/ring_access.h"
-#include "sidecar/shim/epoch/edge_choice.h"
-#include "sidecar/shim/handles/handles.h"
-#include "sidecar/shim/process/state.h"
+#include <cstdint>
 
 namespace bsp::shim {
 
-enum class EdgeCall {
-  kNone,
-#define BSP_EDGE(name) k##name,
-  BSP_EDGE_CALLS(BSP_EDGE)
-#undef BSP_EDGE
-      kUndecided,
-};
-
-extern EdgeCall edge_call;                     // kNone outside epochs; kUndecided: none has been chosen yet
-extern std::optional<EdgeChoice> edge_choice;  // with BSP_SUPERSTEP=Auto
-
-// Counts a collective of all ranks. When a decision is due and the ranks choose another edge, a superstep ends here, or if they find
-// that they have counted different calls, none does any more: true.
-bool choose_edge(EdgeCall call);
-
-// Counts a blocking collective if it included all ranks, and returns whether it may have ended a superstep. With
-// MPI_THREAD_MULTIPLE only MPI_COMM_WORLD's collectives are edges: all ranks call them in the same order, while
-// threads may use other communicators in any order.
-inline bool note_collective(EdgeCall call, MPI_Comm comm) {
-  if (edge_call == EdgeCall::kNone) return false;
-  if (state.multiple && comm != pre.comm_world) return false;
-  Comm* c = comm_of(comm);
-  if (c == nullptr || !c->whole) return false;
-  std::uint64_t& count = state.ring->collectives[static_cast<std::size_t>(call) - 1];
-  BSP_RING_STORE(count, count + 1);
-  if (edge_choice && choose_edge(call)) return false;
-  return call == edge_call;
-}
-
-// Reads BSP_SUPERSTEP ("MPI_Allreduce:10", "Auto"; default MPI_Barrier:1); exits with a message if it is invalid.
-void set_up_edges();
-
-// The edge collective has completed. Returns in the same epoch or in a later one.
-void superstep_edge();
-
-// Writes what ends a superstep, and what MPI is, into the ring, which may belong to another pod than before.
-void report_edge();
-void report_mpi();
-
-// Reports to the sidecar that the epoch is open, and how long that took since these readings of CLOCK_MONOTONIC and of the CPU time.
-void report_open(std::uint64_t started_ns, std::uint64_t started_cpu_ns);
+// `superstep` has ended. Returns in the same epoch or in a later one.
+void pass_gate(std::uint64_t superstep);
 
 }  // namespace bsp::shim
