@@ -19,12 +19,14 @@ add_custom_command(
   DEPENDS shim/every_procedure.py ${PROJECT_SOURCE_DIR}/sidecar/shim/generate.py
           ${PROJECT_SOURCE_DIR}/sidecar/shim/api/mpi_api.txt ${BSP_MPI_H}
   COMMENT "Generating calls of every MPI procedure")
-file(GLOB shim_programs CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/shim/programs/*.c
-     ${CMAKE_CURRENT_SOURCE_DIR}/shim/programs/*.cc)
+# In the rooms of the shim, and whole applications.
+file(GLOB shim_programs CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/shim/programs/*/*.c
+     ${CMAKE_CURRENT_SOURCE_DIR}/shim/programs/*/*.cc)
 set(shim_program_targets)
 foreach(source ${shim_programs})
   get_filename_component(name ${source} NAME_WE)
   add_executable(shim_${name} ${source})
+  target_include_directories(shim_${name} PRIVATE shim/programs)
   target_link_libraries(shim_${name} PRIVATE MPI::MPI_C m Threads::Threads)
   target_compile_options(shim_${name} PRIVATE -Wno-stringop-overread -Wno-stringop-overflow)  # MPI_UNWEIGHTED isn't an array
   list(APPEND shim_program_targets shim_${name})
@@ -35,8 +37,8 @@ target_sources(shim_ignored PRIVATE ${ignored_arguments}/ignored_arguments.gen.h
 target_include_directories(shim_ignored PRIVATE ${ignored_arguments})
 target_sources(shim_every_procedure PRIVATE ${every_procedure}/every_procedure.gen.h)
 target_include_directories(shim_every_procedure PRIVATE ${every_procedure})
-target_sources(shim_random_objects PRIVATE shim/programs/random_objects/made.c shim/programs/random_objects/requests.c
-               shim/programs/random_objects/storage.c)
+target_sources(shim_random_objects PRIVATE shim/programs/objects/random_objects/made.c shim/programs/objects/random_objects/requests.c
+               shim/programs/objects/random_objects/storage.c)
 set_target_properties(shim_random_objects PROPERTIES UNITY_BUILD OFF)
 # A C program that makes the calls of a compiled Fortran program; needs no Fortran compiler.
 find_library(BSP_MPI_FORTRAN_LIBRARY mpi_mpifh HINTS ${MPI_C_LIB_DIRS} /usr/lib/x86_64-linux-gnu/openmpi/lib REQUIRED)
@@ -93,8 +95,8 @@ add_executable(shim_outlasting shim/outlasting/program.c)
 target_link_libraries(shim_outlasting PRIVATE shim_outlasting_library MPI::MPI_C)
 list(APPEND shim_program_targets shim_mpif shim_other_mpi shim_tool shim_opened shim_linked shim_plugin shim_deep shim_deep_plugin shim_outlasting)
 
-bsp_test(shim_test SOURCES shim/shim_test.cc shim/endings_test.cc shim/files_test.cc shim/first_messages_test.cc
-                  shim/leaving_test.cc shim/opened_test.cc shim/failing_collectives_test.cc shim/first_moves_test.cc shim/own_messages_test.cc shim/random_objects_test.cc shim/epochs_soak_test.cc shim/timers_test.cc shim/job.cc epochs/cluster.cc ../integration/relay/fake_init.cc
+file(GLOB shim_tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/shim/*_test.cc)
+bsp_test(shim_test SOURCES ${shim_tests} shim/job.cc epochs/cluster.cc ../integration/relay/fake_init.cc
          DEPS bsp_net bsp_wire bsp_init_control LABELS mpi)
 add_dependencies(shim_test bsp-sidecar bspmpi bspmpi_tsan lattice_boltzmann ${shim_program_targets})
 

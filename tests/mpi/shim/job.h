@@ -12,6 +12,8 @@
 
 namespace bsp::test {
 
+inline constexpr const char* kMany = "1000000";  // supersteps: more than any test needs
+
 // For wait_for_gate(): no limit on postponements.
 inline constexpr std::uint32_t kForever = ~std::uint32_t{0};
 

@@ -22,8 +22,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr const char* kMany = "1000000";  // supersteps: more than any test needs
-
 struct Case {
   const char* program;
   std::uint32_t ranks;
@@ -72,60 +70,6 @@ INSTANTIATE_TEST_SUITE_P(
       const Case& c = tested.param;
       return std::format("{}{}{}", c.program + 5, c.ranks, c.seats > 1 ? std::format("in{}s", c.seats) : "");
     });
-
-// The mappings of MPI's shared segments in a process, by name.
-std::vector<std::string> segments_of(pid_t pid) {
-  std::vector<std::string> found;
-  std::ifstream maps(std::format("/proc/{}/maps", pid));
-  for (std::string line; std::getline(maps, line);)
-    if (const auto at = line.find("/dev/shm/sm_segment."); at != std::string::npos) found.push_back(line.substr(at));
-  return found;
-}
-
-// What a rank shares, it shares until the epoch closes: nothing is left that a dump would meet, and no file.
-TEST(Shim, RanksOfAPodShareMemoryWhileAnEpochIsOpen) {
-  constexpr std::uint32_t kSeats = 2;
-  Job job({.ranks = 4, .seats = kSeats, .program = "shim_halo", .arguments = {kMany}, .environment = {}});
-  ASSERT_TRUE(job.reach(3)) << job.stderr_of(0);
-  std::vector<std::string> before;
-  for (int epoch = 0; epoch < 4; ++epoch) {
-    std::vector<std::string> names;
-    for (Process& program : job.programs) {
-      const auto segments = segments_of(program.pid());
-      EXPECT_EQ(segments.size(), kSeats) << "its own and its neighbour's";
-      names.insert(names.end(), segments.begin(), segments.end());
-    }
-    ASSERT_EQ(job.gate(), Job::Gate::kStopped) << job.reasons();
-    for (Process& program : job.programs) EXPECT_TRUE(segments_of(program.pid()).empty());
-    for (const std::string& name : names) EXPECT_FALSE(std::filesystem::exists(name)) << name;
-    job.next_epoch();
-    ASSERT_TRUE(job.reach(job.completed() + 2));
-  }
-  job.finish_ok();
-}
-
-// As in containers of a pod, each of which numbers its processes from 1. Open MPI compares PIDs to recognise its own segment.
-TEST(Shim, RanksOfAPodMayHaveTheSamePid) {
-  Job job({.ranks = 4,
-           .seats = 4,
-           .program = "shim_p2p",
-           .arguments = {"100"},
-           .environment = {},
-           .wrapper = {"/usr/bin/unshare", "--pid", "--fork", "--kill-child"}});
-  job.expect_ok();
-}
-
-// The program may set what it likes: reading another process by its PID would read a stranger's in a container.
-TEST(Shim, NothingIsReadByPid) {
-  Job job({.ranks = 2,
-           .seats = 2,
-           .program = "shim_p2p",
-           .arguments = {kMany},
-           .environment = {"OMPI_MCA_smsc=cma", "OMPI_MCA_smsc_base_verbose=100"}});
-  ASSERT_TRUE(job.reach(3)) << job.stderr_of(0);
-  EXPECT_FALSE(job.stderr_of(0).contains("component cma")) << job.stderr_of(0);
-  job.finish_ok();
-}
 
 TEST(Shim, WaitsForTransfersUnderWay) {
   Job job({.ranks = 2, .program = "shim_undelivered", .arguments = {kMany, "huge"}, .environment = {}});
@@ -291,61 +235,6 @@ TEST(Shim, NewGateClosesAfterADroppedOne) {
   job.finish_ok();
 }
 
-TEST(Shim, AnotherCollectiveWithAStrideIsTheEdge) {
-  Job job({.ranks = 2,
-           .program = "shim_allreduce",
-           .arguments = {"300"},
-           .environment = {"BSP_SUPERSTEP=MPI_Allreduce:5"}});
-  job.go_through(3);
-  job.expect_ok();
-  EXPECT_EQ(job.status(0)["completed"], 300);
-  EXPECT_EQ(job.status(1)["completed"], 300);
-}
-
-namespace {
-
-using Edge = std::pair<std::string, int>;  // call and stride
-
-Edge edge_of(Job& job, std::uint32_t rank) {
-  const nlohmann::json report = job.cluster.call(rank, wire::kReport, {{"since", 0}}).header;
-  return {report.value("edge_call", ""), report.value("edge_stride", 0)};
-}
-
-Edge wait_for_edge(Job& job, const std::function<bool(const Edge&)>& wanted) {
-  const auto deadline = std::chrono::steady_clock::now() + 60s;
-  Edge edge;
-  while (!wanted(edge = edge_of(job, 0)) && std::chrono::steady_clock::now() < deadline) usleep(20'000);
-  return edge;
-}
-
-}  // namespace
-
-// The ranks find what ends a superstep, and find it again when the program enters another phase.
-TEST(Shim, RanksFindWhatEndsASuperstep) {
-  Job job({.ranks = 3, .program = "shim_auto_edge", .arguments = {kMany}, .environment = {"BSP_SUPERSTEP=Auto"}});
-  const Edge found = wait_for_edge(job, [](const Edge& edge) { return edge.first == "MPI_Allreduce"; });
-  EXPECT_EQ(found.first, "MPI_Allreduce");
-  EXPECT_GE(found.second, 2);
-  job.go_through(4);
-  EXPECT_EQ(edge_of(job, 0), edge_of(job, 1));
-  EXPECT_EQ(edge_of(job, 0), edge_of(job, 2));
-  job.finish_ok();
-}
-
-// Pods start at different times. Were that time shared out among the first calls, calls of 1 ms would be supersteps.
-TEST(Shim, TheWaitForTheFirstEpochIsNoPeriod) {
-  Job job({.ranks = 2,
-           .program = "shim_auto_edge",
-           .arguments = {kMany},
-           .environment = {"BSP_SUPERSTEP=Auto"},
-           .first_epoch_after = 4s});
-  const Edge first = wait_for_edge(job, [](const Edge& edge) { return !edge.first.empty(); });
-  EXPECT_NE(first.first, "");
-  EXPECT_GE(first.second, 2) << first.first;
-  wait_for_edge(job, [](const Edge& edge) { return edge.first == "MPI_Allreduce"; });
-  job.finish_ok();
-}
-
 // Fortran programs compiled with gfortran. Without it (images/dev.packages) shim_mpif stands in for them.
 class Fortran : public testing::TestWithParam<const char*> {};
 
@@ -392,85 +281,6 @@ TEST(Shim, PreloadedToolSeesEveryCall) {
         std::format("tool: rank {} saw MPI_Init 1, MPI_Barrier {}, MPI_Get_version 1, MPI_Comm_dup 1\n", r,
                     line.substr(std::string_view("ok tooled ").size()));
     EXPECT_TRUE(job.stderr_of(r).contains(seen)) << seen << job.stderr_of(r);
-  }
-}
-
-TEST(Shim, ReportsTheMostCalledCollective) {
-  Job job({.ranks = 2, .program = "shim_allreduce", .arguments = {"300"}, .environment = {}});
-  job.go_through(1);
-  job.expect_ok();
-  EXPECT_EQ(job.status(1)["completed"], 300) << "barriers";
-  EXPECT_EQ(job.status(1)["collective"], "MPI_Allreduce") << "five to each barrier";
-}
-
-// Each rank of shim_p2p hears from its left neighbour, the same in every superstep; also in another epoch.
-TEST(Shim, ReportsWhomARankHearsFrom) {
-  Job job({.ranks = 4, .program = "shim_p2p", .arguments = {kMany}, .environment = {}});
-  for (int epoch = 0; epoch < 2; ++epoch) {
-    ASSERT_TRUE(job.reach(job.completed() + 4));
-    for (std::uint32_t r = 0; r < 4; ++r) {
-      const nlohmann::json report = job.cluster.call(r, wire::kReport, {{"since", 0}}).header;
-      ASSERT_EQ(report.value("partners", nlohmann::json()), (nlohmann::json{(r + 3) % 4})) << report.dump();
-      double received = 0;
-      for (const auto& bytes : report["supersteps"].back()["recv_bytes"]) received += bytes.get<double>();
-      EXPECT_GT(received, 320'000) << "40,000 numbers";
-      EXPECT_NEAR(report["partner_bytes"][0].get<double>(), received, 4);
-      const auto all = report["completed"].get<std::uint64_t>() + 1'000'000;
-      EXPECT_FALSE(job.cluster.call(r, wire::kReport, {{"since", all}}).header.contains("partners"));
-    }
-    ASSERT_TRUE(job.turn());
-  }
-  job.finish_ok();
-}
-
-// Also of what the ranks of a communicator send each other alike.
-TEST(Shim, ReportsWhomARankIsInATeamWith) {
-  Job job({.ranks = 4, .program = "shim_teams", .arguments = {kMany}, .environment = {}});
-  for (int epoch = 0; epoch < 2; ++epoch) {
-    ASSERT_TRUE(job.reach(job.completed() + 8));
-    for (std::uint32_t r = 0; r < 4; ++r) {
-      const nlohmann::json report = job.cluster.call(r, wire::kReport, {{"since", 0}}).header;
-      ASSERT_EQ(report.value("partners", nlohmann::json()), (nlohmann::json{r ^ 1})) << report.dump();
-      double received = 0;
-      for (const auto& bytes : report["supersteps"].back()["recv_bytes"]) received += bytes.get<double>();
-      EXPECT_GE(received, 40'000) << "5,000 numbers";
-      EXPECT_NEAR(report["partner_bytes"][0].get<double>(), 40'000, 4) << "not what all ranks sum";
-    }
-    ASSERT_TRUE(job.turn());
-  }
-  job.finish_ok();
-}
-
-TEST(Shim, AMessageRightBeforeTheEdgeIsOfItsSuperstep) {
-  Job job({.ranks = 2, .program = "shim_last_message", .arguments = {kMany}, .environment = {}});
-  ASSERT_TRUE(job.reach(20));
-  const nlohmann::json report = job.cluster.call(1, wire::kReport, {{"since", 0}}).header;
-  ASSERT_GE(report["supersteps"].size(), 4u) << report.dump();
-  for (const nlohmann::json& record : report["supersteps"]) {
-    double received = 0;
-    for (const auto& bytes : record["recv_bytes"]) received += bytes.get<double>();
-    EXPECT_EQ(received >= 40'000, record["superstep"].get<int>() % 2 == 1) << record.dump();
-  }
-  job.finish_ok();
-}
-
-// What a collective brings every rank alike makes no partners.
-TEST(Shim, NoRankIsAPartnerForAnAllreduce) {
-  Job job({.ranks = 3, .program = "shim_allreduce", .arguments = {"300"}, .environment = {}});
-  ASSERT_TRUE(job.reach(20));
-  const nlohmann::json report = job.cluster.call(0, wire::kReport, {{"since", 0}}).header;
-  EXPECT_FALSE(report.contains("partners")) << report.dump();
-  EXPECT_FALSE(report["supersteps"].back()["recv_bytes"].empty());
-  job.expect_ok();
-}
-
-TEST(Shim, InvalidSuperstepIsReported) {
-  Job job(
-      {.ranks = 2, .program = "shim_allreduce", .arguments = {"300"}, .environment = {"BSP_SUPERSTEP=MPI_Alreduce:5"}});
-  for (std::uint32_t r : {0u, 1u}) {
-    int status = job.wait(r);
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << status;
-    EXPECT_TRUE(job.stderr_of(r).contains("BSP_SUPERSTEP is \"MPI_Alreduce:5\"")) << job.stderr_of(r);
   }
 }
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../check.h"
+#include "check.h"
 
 static int called[512];
 static volatile int latest = -1;

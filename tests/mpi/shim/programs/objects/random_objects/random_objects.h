@@ -2,7 +2,7 @@
 #ifndef BSP_TESTS_MPI_SHIM_RANDOM_OBJECTS_H
 #define BSP_TESTS_MPI_SHIM_RANDOM_OBJECTS_H
 
-#include "../check.h"
+#include "check.h"
 
 /* Something that exists from one superstep to a later one. */
 typedef struct Thing {
