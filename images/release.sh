@@ -76,7 +76,8 @@ chart=$out/chart/bsp-operator
 mkdir -p "$out/chart"
 cp -rL charts/bsp-operator "$chart"
 sed -i "s/^\(version\|appVersion\): .*/\1: $version/" "$chart/Chart.yaml"
-sed -i "s/^\( *tag:\) dev$/\1 $version/; s/\(bsp-runtime\):dev/\1:$version/" "$chart/values.yaml"
+sed -i "s/^\( *tag:\) dev\b/\1 $version/; s/\(bsp-runtime\|bsp-apps\):dev\b/\1:$version/" "$chart/values.yaml"
+! grep -nE '^[^#]*\bdev\b' "$chart/values.yaml" || die "the chart of the release names an image of this tree"
 archive "$out/bsp-operator-$version.tgz" "$out/chart" bsp-operator
 rm -rf "$out/chart"
 
