@@ -16,6 +16,10 @@ add_test(NAME chart_policies COMMAND ${PROJECT_SOURCE_DIR}/tests/unit/kube/apise
 set_tests_properties(chart_policies PROPERTIES LABELS integration TIMEOUT 900 SKIP_RETURN_CODE 77)
 add_test(NAME chart_alerts COMMAND python3 -B ${here}/chart_alerts_test.py)
 set_tests_properties(chart_alerts PROPERTIES LABELS integration TIMEOUT 300 SKIP_RETURN_CODE 77)
+# Installs a release of its own, so it comes before the tests' operator. Without ./dev release VERSION both are skipped.
+kubernetes_test(release 1200 ${here}/kubernetes_release_test.py)
+add_test(NAME release_install COMMAND python3 -B ${here}/release_install_test.py)
+set_tests_properties(release_install PROPERTIES LABELS "e2e;suite" TIMEOUT 900 SKIP_RETURN_CODE 77)
 foreach(step up install uninstall down)
   kubernetes_test(${step} 900 ${here}/kubernetes_setup.py ${step})
 endforeach()
@@ -23,6 +27,7 @@ add_test(NAME cluster.today COMMAND python3 -B ${here}/today_test.py ${CMAKE_BIN
 set_tests_properties(cluster.today PROPERTIES LABELS "unit;machine")
 set_tests_properties(kubernetes.up PROPERTIES FIXTURES_SETUP kubernetes_cluster)
 set_tests_properties(kubernetes.down PROPERTIES FIXTURES_CLEANUP kubernetes_cluster)
+set_tests_properties(kubernetes.release PROPERTIES LABELS "kubernetes;suite" FIXTURES_REQUIRED kubernetes_cluster)
 set_tests_properties(kubernetes.install PROPERTIES FIXTURES_REQUIRED kubernetes_cluster FIXTURES_SETUP kubernetes_operator)
 set_tests_properties(kubernetes.uninstall PROPERTIES FIXTURES_REQUIRED kubernetes_cluster FIXTURES_CLEANUP kubernetes_operator)
 kubernetes_test(smoke 600 ${here}/kubernetes_smoke_test.py)
