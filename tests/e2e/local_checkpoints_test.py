@@ -6,7 +6,7 @@ import tempfile
 import unittest
 
 from failure_matrix_test import command_of, descendants
-from local_job import LocalJob, field_of, kill, on_host, sequential_field, until_told, wait_for
+from local_job import LocalJob, kill, on_host, until_told, wait_for
 
 INTERVAL = "checkpoint: {interval: 2s}"
 
@@ -51,11 +51,7 @@ class Checkpoints(unittest.TestCase):
             self.assertLessEqual(len(kept), 4, "keep, one that is being stored, and one that is being removed")
             for image in pathlib.Path(self.sets).glob("*/set-*/rank-*"):
                 self.assertNotIn(b"lattice", image.read_bytes()[4096:])
-            run.tell()
-            status, output = run.wait()
-            self.assertEqual(status, 0, output)
-            log = "\n".join(run.summary()["rank0_output"])
-            self.assertEqual(field_of(log), sequential_field(command, log), output)
+            run.end_well(command)
             self.assertEqual(run.leftovers(), [])
 
     def test_a_lost_node_costs_no_more_than_an_interval(self):
@@ -71,11 +67,7 @@ class Checkpoints(unittest.TestCase):
             self.assertEqual(killed.returncode, 0, killed.stderr)
             self.wait_for_attempt(run, 1)
             self.assertIn("restored", run.job()["checkpoint"])
-            run.tell()
-            status, output = run.wait()
-            self.assertEqual(status, 0, output)
-            log = "\n".join(run.summary()["rank0_output"])
-            self.assertEqual(field_of(log), sequential_field(command, log), output)
+            run.end_well(command)
 
     def test_a_set_that_is_asked_for_is_listed(self):
         command = until_told()
@@ -92,11 +84,7 @@ class Checkpoints(unittest.TestCase):
             self.wait_for_attempt(run, 1)
             self.assertEqual(run.job()["checkpoint"]["restored"], 1)
             self.assertIn("this attempt began with it", run.local("checkpoints").stdout)
-            run.tell()
-            status, output = run.wait()
-            self.assertEqual(status, 0, output)
-            log = "\n".join(run.summary()["rank0_output"])
-            self.assertEqual(field_of(log), sequential_field(command, log), output)
+            run.end_well(command)
 
     def test_a_damaged_set_is_left_for_the_one_before(self):
         command = until_told()
@@ -111,11 +99,7 @@ class Checkpoints(unittest.TestCase):
             self.kill_program(run, rank=0)
             wait_for("a rank that computes again", lambda: run.ended() or
                      (run.job().get("attempt", 0) >= 1 and run.job()["phase"] == "Running"), 120, lambda: run.output.read_text())
-            run.tell()
-            status, output = run.wait()
-            self.assertEqual(status, 0, output)
-            log = "\n".join(run.summary()["rank0_output"])
-            self.assertEqual(field_of(log), sequential_field(command, log), output)
+            run.end_well(command)
 
 
 if __name__ == "__main__":

@@ -245,6 +245,15 @@ class LocalJob:
         done = on_host("podman", "exec", self.container_of(0), "touch", TOLD)
         assert done.returncode == 0, done.stderr
 
+    def end_well(self, command):
+        """Tells the job, which runs `command`, to end. Its field must be the sequential program's. Returns the run's output."""
+        self.tell()
+        status, output = self.wait()
+        assert status == 0, output
+        field, expected = field_of(output), sequential_field(command, output)
+        assert field == expected, f"the field is {field}, not {expected}:\n{output}"
+        return output
+
     def wait_for_superstep(self, superstep, seconds=90):
         return wait_for(f"superstep {superstep}; output of the run:\n{self.output.read_text()}",
                         lambda: self.ended() or self.job().get("superstep", 0) >= superstep, seconds)

@@ -103,10 +103,7 @@ class Runs(unittest.TestCase):
             self.assertRegex(run.local("top", "--once").stdout, r"fast +rank 1 .*")
             self.assertIn("rank 0 slow→fast: Succeeded", run.local("timeline").stdout)
             self.assertIn("superstep", run.local("logs", "0").stdout)
-            run.tell()
-            status, output = run.wait()
-            self.assertEqual(status, 0, output)
-            self.assertEqual(field_of(output), sequential_field(command, output), output)
+            run.end_well(command)
 
     def test_pause_is_what_the_program_loses(self):
         """The status' pause against the time that the program itself sees pass at the barrier. One clock, so the program sees at least as
@@ -141,10 +138,7 @@ class Runs(unittest.TestCase):
                      detail=lambda: list(run.objects("Pod")))
             ends = {m["spec"]["rank"]: m["status"]["phase"] for m in run.objects("RankMigration").values()}
             self.assertEqual(ends, {0: "Succeeded", 1: "Succeeded"})
-            run.tell()
-            status, output = run.wait()
-            self.assertEqual(status, 0, output)
-            self.assertEqual(field_of(output), sequential_field(command, output), output)
+            run.end_well(command)
 
 
 class Endings(unittest.TestCase):
@@ -170,10 +164,7 @@ class Endings(unittest.TestCase):
             kill(run.operator_pid())
             wait_for("another operator", lambda: "restarting it" in run.output.read_text())
             run.wait_for_superstep(run.job()["superstep"] + 5)
-            run.tell()
-            status, output = run.wait()
-            self.assertEqual(status, 0, output)
-            self.assertEqual(field_of(output), sequential_field(command, output), output)
+            run.end_well(command)
 
     def test_last_lines_that_the_engine_writes_late(self):
         """Rank 0's log gets its last lines only after the job has succeeded."""
@@ -211,10 +202,7 @@ class Endings(unittest.TestCase):
             migration, = run.objects("RankMigration").values()
             self.assertEqual(migration["status"]["phase"], "RolledBack", run.output.read_text())
             self.assertIn("spec.checkpoint.sizeLimit", migration["status"]["message"])
-            run.tell()
-            status, output = run.wait()
-            self.assertEqual(status, 0, output)
-            self.assertEqual(field_of(output), sequential_field(command, output), output)
+            run.end_well(command)
 
     def test_delete_after_the_operator_was_killed(self):
         with LocalJob("e2e-killed", lattice_boltzmann(100000)) as run:

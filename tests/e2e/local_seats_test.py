@@ -6,7 +6,7 @@ import tempfile
 import unittest
 
 from failure_matrix_test import command_of, descendants
-from local_job import LocalJob, field_of, kill, sequential_field, until_told, wait_for
+from local_job import LocalJob, kill, until_told, wait_for
 
 RANKS = 4
 POOLS = "slow=2x4x0.2,fast=2x4x0.2"
@@ -70,11 +70,7 @@ class Seats(unittest.TestCase):
             self.move(run, (0, "slow"), (2, "slow"), (3, "slow"))  # home again
             self.check_containers(run)
             self.assertIn("superstep", run.local("logs", "0").stdout)
-            run.tell()
-            status, output = run.wait()
-            self.assertEqual(status, 0, output)
-            log = "\n".join(run.summary()["rank0_output"])
-            self.assertEqual(field_of(log), sequential_field(command, log), output)
+            run.end_well(command)
             self.assertEqual(run.leftovers(), [])
 
     def test_moves_with_one_rank_in_a_pod(self):
@@ -119,11 +115,7 @@ class Seats(unittest.TestCase):
             self.assertFalse(run.ended(), run.output.read_text())
             self.assertIn("restored", run.job()["checkpoint"], "it went on from a set")
             self.check_containers(run)
-            run.tell()
-            status, output = run.wait()
-            self.assertEqual(status, 0, output)
-            log = "\n".join(run.summary()["rank0_output"])
-            self.assertEqual(field_of(log), sequential_field(command, log), output)
+            run.end_well(command)
 
 
 if __name__ == "__main__":
