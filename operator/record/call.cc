@@ -91,11 +91,18 @@ Result<void> check_snapshot(const decide::Snapshot& s) {
   BSP_CHECK_OK(check_grid("snapshot.platform.T", s.platform.T));
   BSP_CHECK_OK(check_grid("snapshot.platform.Mig", s.platform.Mig));
   BSP_CHECK_OK(check_grid("snapshot.platform.capacity", s.platform.capacity));
+  for (const auto& [name, prices] : {std::pair{"shared", &s.platform.shared}, {"apart", &s.platform.apart}})
+    for (std::size_t j = 0; j < prices->size(); ++j)
+      for (const double price : {(*prices)[j].byte, (*prices)[j].message})
+        if (!is_amount(price))
+          return wrong(std::format("snapshot.platform.{}[{}]", name, j), out_of_range(price, is_amount));
   for (std::size_t i = 0; i < s.ranks.size(); ++i) {
     BSP_CHECK_OK(check_values(std::format("snapshot.ranks.memoryBytes, rank {}", i), {&s.ranks[i].memory_bytes, 1}));
     for (std::size_t k = 0; k < s.ranks[i].partners.size(); ++k)
-      if (const double bytes = s.ranks[i].partners[k].bytes; !is_amount(bytes))
-        return wrong(std::format("snapshot.ranks.partners[{}].bytes[{}]", i, k), out_of_range(bytes, is_amount));
+      for (const auto& [name, value] :
+           {std::pair{"bytes", s.ranks[i].partners[k].bytes}, {"messages", s.ranks[i].partners[k].messages}})
+        if (!is_amount(value))
+          return wrong(std::format("snapshot.ranks.partners[{}].{}[{}]", i, name, k), out_of_range(value, is_amount));
     BSP_CHECK_OK(check_count(std::format("snapshot.ranks.lastMove[{}]", i), s.ranks[i].last_move.value));
   }
   return {};

@@ -2,7 +2,7 @@
 // directory.
 //
 // All fields are written, except rare ones: an object omits them if they have their default (so that older records, which
-// lack them, can be read), a list of rows if all rows have it. Most entries of a grid often equal the field's `usual`.
+// lack them, can be read) or are an empty list, a list of rows if all rows have it. Most entries of a grid often equal the field's `usual`.
 #pragma once
 
 #include <string_view>
@@ -52,6 +52,12 @@ constexpr void fields_of(Of<Processor>, auto&& v) {
   v("cordoned", &P::cordoned, kRare);
   v("cpuError", &P::cpu_error, kRare);
   v("mayReturn", &P::may_return, kRare);
+  v("pod", &P::pod, kRare);
+}
+
+constexpr void fields_of(Of<Price>, auto&& v) {
+  v("byte", &Price::byte);
+  v("message", &Price::message, kRare);
 }
 
 constexpr void fields_of(Of<Platform>, auto&& v) {
@@ -63,11 +69,14 @@ constexpr void fields_of(Of<Platform>, auto&& v) {
   v("Mig", &P::Mig);
   v("MigOrigin", &P::Mig_origin);
   v("capacity", &P::capacity, kRare);
+  v("shared", &P::shared, kRare);
+  v("apart", &P::apart, kRare);
 }
 
 constexpr void fields_of(Of<Partner>, auto&& v) {
   v("rank", &Partner::rank);
   v("bytes", &Partner::bytes);
+  v("messages", &Partner::messages, kRare);
 }
 
 constexpr void fields_of(Of<Rank>, auto&& v) {
@@ -81,6 +90,7 @@ constexpr void fields_of(Of<Rank>, auto&& v) {
   v("cpuDiffers", &R::cpu_differs, kRare);
   v("cpuLacks", &R::cpu_lacks, kRare);
   v("partners", &R::partners, kRare);
+  v("pod", &R::pod, kRare);
 }
 
 constexpr void fields_of(Of<Snapshot>, auto&& v) {

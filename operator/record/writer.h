@@ -142,6 +142,8 @@ class Writer {
     void operator()(const char* name, M member, const Field& field = {}) {
       if constexpr (std::integral<Member<M>>)
         if (field.rare && object.*member == T{}.*member) return;
+      if constexpr (kIsVector<Member<M>>)
+        if (field.rare && (object.*member).empty()) return;
       writer.write_field(name, object.*member, field);
     }
   };

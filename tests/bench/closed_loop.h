@@ -9,6 +9,8 @@
 // that cross it ÷ its capacity, and a plan costs no less than all checkpoints that cross it ÷ its capacity + Mig. What the
 // decision knows of links it has learned from the supersteps, as in the operator.
 //
+// Where ranks share pods (Platform::shared), messages cost what loop_pods.h says of the pods that waves have made.
+//
 // The decision gets noisy measurements: each instruction count, time and byte count of each superstep is off by an
 // independent factor, uniform in 1 ± noise; so are the bytes of each rank's heaviest partners. The real duration of a
 // superstep has no noise, so that two runs can be compared.
@@ -27,6 +29,7 @@
 #include "operator/decide/make_plan.h"
 #include "operator/decide/model/links.h"
 #include "operator/decide/model/mapping.h"
+#include "tests/bench/loop_pods.h"
 
 namespace bsp::decide {
 
@@ -34,6 +37,7 @@ struct LoopJob {
   struct Partner {
     std::uint32_t from;
     double bytes;
+    double messages = 0;
   };
   Snapshot start{};                           // speeds, T, Mig and the placement of the ranks
   std::vector<double> work{};                 // instructions of a superstep, by rank
@@ -71,12 +75,26 @@ struct LoopJob {
       if (seconds[p] > 0) seconds[p] = shared_work[node[p]] / shared_speed[node[p]];
     return seconds;
   }
+  // After one wave from the start, or as pods are by now.
   [[nodiscard]] double communication(const std::vector<ProcessorId>& on) const {
+    LoopPods pods(start);
+    pods.move(on);
+    return communication(on, pods);
+  }
+  // What rank i hears from k takes, s.
+  [[nodiscard]] double seconds_of(std::uint32_t i, const Partner& k, const std::vector<ProcessorId>& on,
+                                  const LoopPods& pods) const {
+    const Platform& platform = start.platform;
+    const std::uint32_t a = set_of(on[k.from]).value, j = set_of(on[i]).value;
+    if (platform.shared.empty()) return k.bytes * platform.T[a, j];
+    if (pods.share(i, k.from)) return k.bytes * platform.shared[j].byte + k.messages * platform.shared[j].message;
+    return k.bytes * (a == j ? platform.apart[j].byte : platform.T[a, j]) + k.messages * platform.apart[j].message;
+  }
+  [[nodiscard]] double communication(const std::vector<ProcessorId>& on, const LoopPods& pods) const {
     double longest = 0;
-    for (std::size_t i = 0; i < on.size(); ++i) {
+    for (std::uint32_t i = 0; i < on.size(); ++i) {
       double seconds = 0;
-      for (const Partner& k : hears[i])
-        seconds += k.bytes * start.platform.T[set_of(on[k.from]).value, set_of(on[i]).value];
+      for (const Partner& k : hears[i]) seconds += seconds_of(i, k, on, pods);
       longest = std::max(longest, seconds);
     }
     return std::max(longest, links(on).busiest().seconds) + (unexplained ? unexplained(on) : 0);
@@ -131,7 +149,13 @@ struct LoopShape {
   double least_share = 0.005, most_share = 0.05;       // of a superstep, that a message takes, approximately
   bool shared = false;                                 // links between Sets carry one to three ranks at their full pace
   bool crowded = true;                                 // in a quarter of the platforms two ranks share a node's speed
+  bool pods = false;                                   // nodes of two to four slots, on which ranks share pods
 };
+
+// Of "node-N".
+inline std::uint32_t node_number(const Processor& p) {
+  return static_cast<std::uint32_t>(std::stoul(p.name.substr(p.name.find('-') + 1)));
+}
 
 inline LoopJob random_loop_job(std::mt19937_64& random, const LoopShape& shape) {
   const auto between = [&](double low, double high) { return std::uniform_real_distribution(low, high)(random); };
@@ -155,10 +179,10 @@ inline LoopJob random_loop_job(std::mt19937_64& random, const LoopShape& shape) 
     for (std::uint32_t b = 0; b <= a; ++b)
       platform.T[a, b] = platform.T[b, a] = 1 / (a == b ? between(1e9, 2e9) : between(1e8, 1e9));
   }
-  for (std::uint32_t p = 0; p * each < slots; ++p) {
-    const auto j = p < sets ? p : static_cast<std::uint32_t>(whole(0, sets - 1));
-    platform.processors.push_back(
-        {.name = "node-" + std::to_string(p), .set = {j}, .cpu = each * speed[j], .slots = each});
+  for (std::uint32_t n = 0; shape.pods ? platform.processors.size() < slots : n * each < slots; ++n) {
+    const auto j = n < sets ? n : static_cast<std::uint32_t>(whole(0, sets - 1));
+    const Processor node{.name = "node-" + std::to_string(n), .set = {j}, .cpu = each * speed[j], .slots = each};
+    platform.processors.insert(platform.processors.end(), shape.pods ? whole(2, 4) : 1, node);
   }
   const double seconds = between(shape.least_seconds, shape.most_seconds);
   const double share = between(shape.least_share, shape.most_share);
@@ -174,6 +198,16 @@ inline LoopJob random_loop_job(std::mt19937_64& random, const LoopShape& shape) 
   for (std::uint32_t i = 0; i < ranks; ++i) job.start.ranks[i].processor = (*mapping)[i];
   job.supersteps = whole(shape.least_steps, shape.most_steps);
   platform.T_origin = Grid<Origin>(sets, sets, Origin::kMeasured);
+  if (shape.pods) {
+    for (Rank& rank : job.start.ranks) rank.pod = 1 + node_number(platform.processor(rank.processor));
+    for (std::uint32_t a = 0; a < sets; ++a) {
+      platform.shared.push_back({.byte = 1 / between(2e9, 5e9), .message = between(0.2e-6, 0.6e-6)});
+      platform.apart.push_back({.byte = platform.T[a, a], .message = between(5e-6, 25e-6)});
+    }
+    const double often = std::exp(between(std::log(10), std::log(4000))) * seconds;
+    for (auto& partners : job.hears)
+      for (LoopJob::Partner& k : partners) k.messages = often * between(0.5, 1.5);
+  }
   if (!shape.shared) return job;
   for (std::uint32_t i = 0; i < ranks; ++i)  // four partners, so that more of them are apart
     for (const std::uint32_t k : {(i + 2) % ranks, (i + ranks - 2) % ranks})
@@ -202,13 +236,21 @@ inline Result<Plan> plan_without_links(const Snapshot& snapshot, const Window& w
   return make_plan(known, window, params);
 }
 
+// Decides as if a message cost the same inside a pod and across.
+inline Result<Plan> plan_without_pods(const Snapshot& snapshot, const Window& window, const Params& params) {
+  Snapshot known = snapshot;
+  known.platform.shared = known.platform.apart = {};
+  return make_plan(known, window, params);
+}
+
 // The heaviest ones that rank i hears from.
 inline std::vector<Partner> partners_of(const LoopJob& job, std::uint32_t i, auto noisy) {
-  std::map<std::uint32_t, double> bytes;
+  std::map<std::uint32_t, std::pair<double, double>> heard;
   for (const LoopJob::Partner& k : job.hears[i])
-    if (k.from != i) bytes[k.from] += k.bytes;
+    if (k.from != i) heard[k.from].first += k.bytes, heard[k.from].second += k.messages;
   std::vector<Partner> partners;
-  for (const auto& [from, sum] : bytes) partners.push_back({.rank = {from}, .bytes = noisy(sum)});
+  for (const auto& [from, sum] : heard)
+    partners.push_back({.rank = {from}, .bytes = noisy(sum.first), .messages = sum.second});
   std::ranges::sort(partners, {}, [](const Partner& k) { return std::pair(-k.bytes, k.rank); });
   if (partners.size() > kMostPartners) partners.resize(kMostPartners);
   return partners;
@@ -247,7 +289,8 @@ inline LoopRun run_loop(const LoopJob& job, const Params& params, double noise, 
   Grid<LinkSeen> links(sets, sets);
   State state;
   std::uint64_t t = 0;
-  double communication = job.communication(run.on);
+  LoopPods pods(job.start);
+  double communication = job.communication(run.on, pods);
   run.superstep_seconds.push_back(job.superstep_seconds(run.on));
   while (t < job.supersteps) {
     Window window(state, params, ranks, sets);
@@ -263,7 +306,7 @@ inline LoopRun run_loop(const LoopJob& job, const Params& params, double noise, 
         for (const LoopJob::Partner& k : job.hears[i]) {
           const std::uint32_t j = job.set_of(run.on[k.from]).value;
           bytes[i, j] += noisy(k.bytes);
-          seconds[i, j] += noisy(k.bytes * job.start.platform.T[j, job.set_of(run.on[i]).value]);
+          seconds[i, j] += noisy(job.seconds_of(i, k, run.on, pods));
         }
       }
       if (!job.capacity.empty()) {  // all that cross a link share it to the end
@@ -277,7 +320,10 @@ inline LoopRun run_loop(const LoopJob& job, const Params& params, double noise, 
       seen.communication_seconds = noisy(communication);
       std::vector<SetId> own;
       for (const ProcessorId p : run.on) own.push_back(job.set_of(p));
-      learn(links, seen, own, known.platform);
+      std::vector<std::vector<Partner>> partners;
+      for (std::uint32_t i = 0; i < ranks && !known.platform.apart.empty(); ++i)
+        partners.push_back(partners_of(job, i, [](double sent) { return sent; }));
+      learn(links, seen, own, known.platform, message_seconds(known.platform, partners, own));
       if (view) view(seen, run.on, known);
       window.add(std::move(seen));
     }
@@ -303,17 +349,19 @@ inline LoopRun run_loop(const LoopJob& job, const Params& params, double noise, 
       const bool back = !been[move.rank.value].insert(move.to.value).second;
       if (back) ++(plan->rules.takes_back ? run.taken_back : run.returns);
     }
+    pods.move(run.on);
+    pods.tell(known);
     run.moves += plan->moves.size();
+    communication = job.communication(run.on, pods);
     if (plan->rules.takes_back) run.taken_back_at.push_back(run.moved_at.size());
     if (!plan->moves.empty()) {
       run.moved_at.push_back(t);
-      run.superstep_seconds.push_back(job.superstep_seconds(run.on));
+      run.superstep_seconds.push_back(std::ranges::max(job.busy(run.on, 1)) + communication);
       run.predicted_seconds.push_back(plan->forecast.before - plan->forecast.after);
     }
     if (!job.capacity.empty()) pause = std::max(pause, job.pause(before, run.on));
     run.paused += pause;
     run.makespan += pause;
-    communication = job.communication(run.on);
     state = std::move(window).close(plan->next);
   }
   return run;

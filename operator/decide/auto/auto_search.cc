@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "operator/decide/auto/auto.h"
+#include "operator/decide/auto/packing.h"
 #include "operator/decide/auto/replay.h"
 #include "operator/decide/auto/settle.h"
 #include "operator/decide/bottleneck/bottleneck.h"
@@ -22,9 +23,10 @@ AutoSearch::AutoSearch(const Case& c, double H)
       I_(c.metrics.last.instructions),
       comm_of_(c),
       here_(comm_here(c, comm_of_)),
-      alike_(c.columns),
+      heard_(Heard::is_for(c.columns.on.size(), c.columns.sets) ? std::optional<Heard>(std::in_place, c)
+                                                                : std::nullopt),
+      alike_(c.columns, heard_ ? heard_->pods().node() : std::span<const std::uint32_t>{}),
       seconds_(processor_seconds(c.columns, I_, c.columns.on)) {
-  if (Heard::is_for(c.columns.on.size(), c.columns.sets)) heard_.emplace(c);
   now_ = {std::ranges::max(seconds_), comm_under(c.columns.on)};
   best_ = without_moves();
 }
@@ -164,6 +166,14 @@ double AutoSearch::superstep_of(std::span<const ProcessorId> on) const {
   return time + comm;
 }
 
+double AutoSearch::superstep_of(const Waves& waves, std::size_t w) const {
+  if (w == 0 || !heard_ || !heard_->pods().matter()) return superstep_of(waves.after[w]);
+  std::vector<double> comm;
+  heard_->seconds(std::span(waves.after).first(w + 1), comm);
+  const double link = heard_->busiest_link(waves.after[w]).seconds;
+  return std::ranges::max(processor_seconds(c_.columns, I_, waves.after[w])) + std::max(link, std::ranges::max(comm));
+}
+
 double AutoSearch::error_of_ratio(ProcessorId before, ProcessorId after) const {
   const Processor &p = c_.snapshot.platform.processor(before), &q = c_.snapshot.platform.processor(after);
   return p.set == q.set && p.cpu == q.cpu ? 0 : std::hypot(p.cpu_error, q.cpu_error);
@@ -225,17 +235,24 @@ bool AutoSearch::goes_back(std::span<const ProcessorId> mapping) const {
 }
 
 void AutoSearch::consider(std::span<const ProcessorId> mapping) {
+  weigh(mapping);
+  if (!heard_ || !heard_->pods().matter()) return;
+  if (const auto together = packed(c_, *heard_, mapping)) weigh(*together);
+}
+
+void AutoSearch::weigh(std::span<const ProcessorId> mapping) {
   if (goes_back(mapping)) return;
   Waves waves = waves_to(c_, I_, mapping, alike_);
   if (waves.after.empty()) return;
-  Candidate it{.superstep = superstep_of(mapping)};
+  Candidate it{.superstep =
+                   waves.after.size() == 1 ? superstep_of(mapping) : superstep_of(waves, waves.after.size() - 1)};
   if (!(it.superstep < now())) return;
   const double between = static_cast<double>(AutoRule::kBetween);
   double left = H_;
   for (std::size_t w = 0; w < waves.after.size(); ++w) {
     it.F += waves.pause[w];
     if (w + 1 == waves.after.size()) break;
-    it.F += std::min(left, between) * superstep_of(waves.after[w]);
+    it.F += std::min(left, between) * superstep_of(waves, w);
     left = std::max(0.0, left - between);
   }
   it.F += left * it.superstep;
@@ -259,7 +276,7 @@ double AutoSearch::at_risk(const Waves& waves) const {
   double paid = 0, most = 0;
   for (std::size_t w = 0; w < waves.after.size(); ++w) {
     most = std::max(most, paid += waves.pause[w]);
-    const double longer = w + 1 < waves.after.size() ? superstep_of(waves.after[w]) - now() : 0;
+    const double longer = w + 1 < waves.after.size() ? superstep_of(waves, w) - now() : 0;
     if (!(longer > 0)) break;
     paid += longer * static_cast<double>(AutoRule::kBetween);
   }

@@ -4,6 +4,8 @@
 //   settle              mappings within a limit on Time, from the least one up (settle.h)
 //   bring_together      from the best so far, and from where all are, those together who talk (partners.h)
 //
+// Where ranks share pods, each mapping is also weighed with those together on a node who talk (packing.h).
+//
 // Whatever they find is weighed alike: as the waves that lead there, each with its pause (waves.h), and the supersteps
 // that remain. A mapping counts if it makes the superstep shorter, sends no rank back, and can be afforded.
 #pragma once
@@ -62,6 +64,8 @@ class AutoSearch {
   // A superstep where all ranks are, s; and under a mapping.
   [[nodiscard]] double now() const { return now_.first + now_.second; }
   [[nodiscard]] double superstep_of(std::span<const ProcessorId> on) const;
+  // After wave w, in whose pods the ranks meet that waves have led there.
+  [[nodiscard]] double superstep_of(const Waves& waves, std::size_t w) const;
   // How far off the gain of a mapping may be since speeds are (Processor::cpu_error), as a part of a superstep: standard error. Equal speeds
   // of one Set are off alike. Either those of the processors that take longest count, before and after; or, as work is
   // irregular, those of each rank that moves.
@@ -97,6 +101,7 @@ class AutoSearch {
   [[nodiscard]] bool goes_back(std::span<const ProcessorId> mapping) const;
 
   void consider(std::span<const ProcessorId> mapping);
+  void weigh(std::span<const ProcessorId> mapping);
   [[nodiscard]] double affordable(double target) const;
   [[nodiscard]] double at_risk(const Waves& waves) const;
 
@@ -108,9 +113,9 @@ class AutoSearch {
   double H_;
   std::span<const double> I_;
   CommOf comm_of_;
-  std::vector<double> here_;  // Comm(i, own Set) by rank
+  std::vector<double> here_;      // Comm(i, own Set) by rank
+  std::optional<Heard> heard_{};  // of few ranks
   Alike alike_;
-  std::optional<Heard> heard_{};     // of few ranks
   std::vector<double> seconds_;      // Time where all ranks are, by processor
   std::pair<double, double> now_{};  // max Time, max Comm
   Candidate best_;

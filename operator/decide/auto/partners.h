@@ -6,6 +6,10 @@
 //   b(i,k)  bytes from partner k; together no more than B(i,j), what i received from the Set j that they are in at the call
 //   r(i,j)  the rest: B(i,j) less what partners in j have sent
 //
+// Where ranks share pods (pods.h), a partner in the same pod counts b·byte + n·message of Platform::shared instead, one in another pod
+// b·T + n·message of Platform::apart, and in the same Set its byte instead of T; n messages bring b. The rest counts as not in the pod.
+// If no partner is known yet, what a rank hears from its own Set comes from all ranks of its pod alike.
+//
 // And what a link takes that was seen to be shared (links.h): from all ranks together.
 //
 // What was received from each Set is measured in the window; partners only say how it is divided among that Set's ranks.
@@ -19,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "operator/decide/auto/pods.h"
 #include "operator/decide/model/links.h"
 #include "operator/decide/model/strategy.h"
 
@@ -32,8 +37,9 @@ class Heard {
   explicit Heard(const Case& c);
 
   [[nodiscard]] bool knows_partners() const { return !partners_.empty(); }
-  // Comm(i) by rank, s.
+  // Comm(i) by rank, s, after one wave; or as `waves` lead there.
   void seconds(std::span<const ProcessorId> on, std::vector<double>& by_rank) const;
+  void seconds(std::span<const std::vector<ProcessorId>> waves, std::vector<double>& by_rank) const;
   // The link between Sets that takes longest for what crosses it; 0 s if none was seen to be a limit.
   [[nodiscard]] Links::Busiest busiest_link(std::span<const ProcessorId> on) const;
   // b(i,·) of rank i; a partner that has sent nothing in the window is none.
@@ -41,13 +47,24 @@ class Heard {
     if (partners_.empty()) return {};
     return {partners_.data() + first_[i], first_[i + 1] - first_[i]};
   }
+  [[nodiscard]] const Pods& pods() const { return pods_; }
+  // What rank i hears from k takes in Set j if k is in Set a, s.
+  [[nodiscard]] double seconds_of(const Partner& k, std::uint32_t a, std::uint32_t j, bool share_a_pod) const {
+    const Platform& platform = c_.snapshot.platform;
+    if (!pods_.matter()) return k.bytes * platform.T[a, j];
+    const Price& price = share_a_pod ? platform.shared[j] : platform.apart[j];
+    return k.bytes * (a == j ? price.byte : platform.T[a, j]) + k.messages * price.message;
+  }
   // Additions of one seconds() and busiest_link(), approximately.
   [[nodiscard]] std::int64_t work() const;
 
  private:
+  [[nodiscard]] std::vector<Partner> of_its_pod(std::uint32_t i) const;
   [[nodiscard]] Grid<double> shares(std::span<const ProcessorId> on) const;
+  void seconds(std::span<const ProcessorId> on, std::span<const Pods::Number> pods, std::vector<double>& by_rank) const;
 
   const Case& c_;
+  Pods pods_;
   std::vector<std::size_t> first_;  // by rank, of its partners
   std::vector<Partner> partners_;
   SparseGrid rest_;  // r
@@ -58,6 +75,8 @@ class Heard {
 //   the rank that receives longest, one of its heaviest partners in other Sets, or a rank of the slowest processor
 //     goes to the soonest free slot of a Set, or changes places with any other rank
 //   that rank and a partner go together to the soonest two free slots of a Set
+//   where ranks share pods: one of the two goes where it shares a pod with the other; and ranks that share one, or a rank and those that
+//     it hears from most, go together to the soonest node of a Set that has so many free slots
 //
 // by  J = H·(max Time + max Comm, and a little for all that are nearly as late) + the pause       s
 //
@@ -80,6 +99,7 @@ class Together {
     ProcessorId to;
     std::uint32_t other;  // kNone: no other one
     ProcessorId other_to;
+    std::vector<std::pair<std::uint32_t, ProcessorId>> group{};  // who goes where, instead, unless it is empty
   };
   static constexpr std::uint32_t kNone = ~0u;
 
@@ -91,8 +111,12 @@ class Together {
   ProcessorId soonest(std::uint32_t i, std::uint32_t j, ProcessorId taken);
   double J();
   void consider(const Change& change);
+  void consider(std::span<const std::uint32_t> ranks, std::span<const ProcessorId> to);
   void consider_changes();
   void go_together(std::uint32_t i, std::uint32_t k);
+  void join_pod(std::uint32_t i, std::uint32_t k);
+  void go_as_group(const std::vector<std::uint32_t>& ranks);
+  [[nodiscard]] std::vector<std::vector<std::uint32_t>> groups(std::span<const std::uint32_t> movers) const;
   [[nodiscard]] std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs_to_bring_together() const;
 
   const Case& c_;
@@ -100,11 +124,11 @@ class Together {
   const Heard& heard_;
   double H_, mu_;
   std::int64_t work_ = kWork, of_one_;
-  std::vector<std::uint8_t> movable_;  // by rank
-  std::vector<ProcessorId> on_;        // by rank
-  std::vector<double> load_;           // by processor, instructions
-  std::vector<std::uint32_t> held_;    // by processor, ranks
-  std::vector<double> comm_;           // by rank, s
+  std::vector<std::uint8_t> movable_;       // by rank
+  std::vector<ProcessorId> on_;             // by rank
+  std::vector<double> load_;                // by processor, instructions
+  std::vector<std::uint32_t> held_, pods_;  // by processor, ranks; by rank, its pod, where pods matter
+  std::vector<double> comm_;                // by rank, s
   Links::Busiest link_{};
   double least_ = 0;  // J
   Change best_{};

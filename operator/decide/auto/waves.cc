@@ -148,13 +148,13 @@ class Schedule {
 
 }  // namespace
 
-Alike::Alike(const Columns& columns) : kind_(columns.set.size(), kNone) {
-  std::vector<std::map<double, std::uint32_t>> of_speed(
-      columns.sets);  // by Set: few, and no processor has to be sorted
+Alike::Alike(const Columns& columns, std::span<const std::uint32_t> node) : kind_(columns.set.size(), kNone) {
+  // By Set, of speed and node: few, and no processor has to be sorted.
+  std::vector<std::map<std::pair<double, std::uint32_t>, std::uint32_t>> of_speed(columns.sets);
   for (std::uint32_t p = 0; p < kind_.size(); ++p) {
     if (columns.slots[p] != 1 || columns.held[p] > 1) continue;
-    const auto [kind, first] =
-        of_speed[columns.set[p].value].try_emplace(columns.available[p], static_cast<std::uint32_t>(kinds_));
+    const auto [kind, first] = of_speed[columns.set[p].value].try_emplace(
+        {columns.available[p], node.empty() ? 0 : node[p]}, static_cast<std::uint32_t>(kinds_));
     kinds_ += first ? 1 : 0;
     kind_[p] = kind->second;
   }

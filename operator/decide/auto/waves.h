@@ -7,7 +7,7 @@
 //
 // Processors of one slot are alike if their Set and speed are the same: which of them a rank gets doesn't matter. So a
 // rank that is on one already stays, and any that is free will do; those from the slowest processors go first. In a full
-// pool that makes a few waves of what would be a long chain, rank after rank.
+// pool that makes a few waves of what would be a long chain, rank after rank. Where ranks share pods, they are alike on one node only.
 //
 // One wave is one plan; the next call, which follows soon, plans the next one from the state at that time.
 #pragma once
@@ -24,7 +24,8 @@ namespace bsp::decide {
 class Alike {
  public:
   static constexpr std::uint32_t kNone = ~0u;
-  explicit Alike(const Columns& columns);
+  // `node`: by processor, its node; empty: that makes no difference.
+  explicit Alike(const Columns& columns, std::span<const std::uint32_t> node = {});
   [[nodiscard]] std::uint32_t kind(ProcessorId p) const { return kind_[p.value]; }  // kNone: like no other
   [[nodiscard]] std::size_t kinds() const { return kinds_; }
 

@@ -27,8 +27,8 @@ std::unexpected<Error> what_does_not_fit(const Platform& platform, const Process
 bool are_partners(std::span<const Partner> partners, std::size_t i, std::size_t ranks) {
   if (partners.size() > kMostPartners) return false;
   for (std::size_t k = 0; k < partners.size(); ++k) {
-    const auto [rank, bytes] = partners[k];
-    if (rank.value >= ranks || rank.value == i || !is_cost(bytes)) return false;
+    const auto& [rank, bytes, messages] = partners[k];
+    if (rank.value >= ranks || rank.value == i || !is_cost(bytes) || !is_cost(messages)) return false;
     if (std::ranges::contains(partners.first(k), rank, &Partner::rank)) return false;
   }
   return true;
@@ -48,6 +48,21 @@ std::unexpected<Error> what_does_not_fit(const Platform& platform, std::size_t i
   const auto j = std::ranges::find_if(rank.no_moves_to, [&](SetId s) { return s.value >= platform.sets.size(); });
   return fail(ErrorCode::kInvalid,
               std::format("rank {} is not to be moved to Set {}, which does not exist", i, j->value));
+}
+
+Result<void> validate_prices(const Platform& platform) {
+  if (platform.shared.empty() && platform.apart.empty()) return {};
+  const auto are_prices = [](const Price& price) { return is_cost(price.byte) && is_cost(price.message); };
+  for (const auto& [name, prices] : {std::pair{"shared", &platform.shared}, {"apart", &platform.apart}}) {
+    if (prices->size() != platform.sets.size())
+      return fail(ErrorCode::kInvalid, std::format("{} has prices of {} Sets, but there are {}", name, prices->size(),
+                                                   platform.sets.size()));
+    if (const auto bad = std::ranges::find_if_not(*prices, are_prices); bad != prices->end())
+      return fail(ErrorCode::kInvalid,
+                  std::format("{} of Set {} has a negative or infinite price", name,
+                              platform.sets[static_cast<std::size_t>(bad - prices->begin())].name));
+  }
+  return {};
 }
 
 Result<void> validate_costs(const Snapshot& snapshot) {
@@ -81,7 +96,7 @@ Result<void> validate_costs(const Snapshot& snapshot) {
         return fail(ErrorCode::kInvalid,
                     std::format("capacity from Set {} has a negative or infinite entry", platform.sets[a].name));
   }
-  return {};
+  return validate_prices(platform);
 }
 
 }  // namespace
@@ -112,8 +127,8 @@ Result<Columns> columns_of(const Snapshot& snapshot) {
     if (!are_partners(rank.partners, i, ranks))
       return fail(
           ErrorCode::kInvalid,
-          std::format("rank {} must have at most {} partners, each another one of the {} ranks, once, and bytes "
-                      "of at least 0",
+          std::format("rank {} must have at most {} partners, each another one of the {} ranks, once, with bytes "
+                      "and messages of at least 0",
                       i, kMostPartners, ranks));
     ++c.held[rank.processor.value];
     c.on[i] = rank.processor;

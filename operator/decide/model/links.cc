@@ -5,7 +5,17 @@
 
 namespace bsp::decide {
 
-std::vector<Crossing> crossings(const MeasuredSuperstep& t, std::span<const SetId> own) {
+Grid<double> message_seconds(const Platform& platform, std::span<const std::vector<Partner>> partners,
+                             std::span<const SetId> own) {
+  if (platform.apart.empty()) return {};
+  Grid<double> seconds(own.size(), platform.sets.size());
+  for (std::size_t i = 0; i < partners.size(); ++i)
+    for (const Partner& k : partners[i])
+      seconds[i, own[k.rank.value].value] += k.messages * platform.apart[own[i].value].message;
+  return seconds;
+}
+
+std::vector<Crossing> crossings(const MeasuredSuperstep& t, std::span<const SetId> own, const Grid<double>& messages) {
   const std::size_t sets = t.recv_bytes.cols();
   Grid<Crossing> sums(sets, sets);
   for (std::size_t i = 0; i < own.size(); ++i) {
@@ -16,7 +26,8 @@ std::vector<Crossing> crossings(const MeasuredSuperstep& t, std::span<const SetI
       Crossing& sum = sums[columns[n], own[i].value];
       sum.bytes += row[n];
       sum.most = std::max(sum.most, row[n]);
-      sum.seconds = std::max(sum.seconds, t.recv_seconds[i, columns[n]]);
+      const double besides = messages.empty() ? 0 : messages[i, columns[n]];
+      sum.seconds = std::max(sum.seconds, t.recv_seconds[i, columns[n]] - besides);
     }
   }
   std::vector<Crossing> found;
@@ -51,8 +62,9 @@ void LinkSeen::add(const Crossing& crossing, double T) {
   low_ = {};
 }
 
-void learn(Grid<LinkSeen>& links, const MeasuredSuperstep& t, std::span<const SetId> own, const Platform& platform) {
-  for (const Crossing& c : crossings(t, own)) {
+void learn(Grid<LinkSeen>& links, const MeasuredSuperstep& t, std::span<const SetId> own, const Platform& platform,
+           const Grid<double>& messages) {
+  for (const Crossing& c : crossings(t, own, messages)) {
     const std::uint32_t a = c.from.value, b = c.to.value;
     const bool measured = !platform.T_origin.empty() && platform.T_origin[a, b] == Origin::kMeasured;
     links[a, b].add(c, measured ? platform.T[a, b] : 0);

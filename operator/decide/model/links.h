@@ -18,7 +18,7 @@
 //          them, others use it now: C is the highest A/t of these
 //
 // All of them over kBlock supersteps, so that a single one that was held up says nothing. Of fewer than kLeastBytes a
-// rank, what takes so long are latencies, which no link divides.
+// rank, what takes so long are latencies, which no link divides; what messages are known to take besides their bytes is left out.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +36,13 @@ struct Crossing {
   double bytes = 0, most = 0;  // of all ranks in `to`; of the one that received most
   double seconds = 0;          // t
 };
-// Of all pairs of different Sets of which something did. `own`: by rank, the Set that it was in.
-std::vector<Crossing> crossings(const MeasuredSuperstep& t, std::span<const SetId> own);
+// Of all pairs of different Sets of which something did. `own`: by rank, the Set that it was in. `messages`: [i, j], s that rank i's messages
+// from Set j take besides their bytes; empty: not known.
+std::vector<Crossing> crossings(const MeasuredSuperstep& t, std::span<const SetId> own,
+                                const Grid<double>& messages = {});
+// That, by Platform::apart and what partners are known to send in a superstep; empty without prices.
+Grid<double> message_seconds(const Platform& platform, std::span<const std::vector<Partner>> partners,
+                             std::span<const SetId> own);
 
 // What was seen of the link from one Set to another.
 class LinkSeen {
@@ -73,7 +78,8 @@ class LinkSeen {
 };
 
 // Adds a superstep's crossings, from Set to Set. `own`: by rank, the Set that it was in.
-void learn(Grid<LinkSeen>& links, const MeasuredSuperstep& t, std::span<const SetId> own, const Platform& platform);
+void learn(Grid<LinkSeen>& links, const MeasuredSuperstep& t, std::span<const SetId> own, const Platform& platform,
+           const Grid<double>& messages = {});
 
 // C of all of them, as Platform::capacity has it: empty if none was seen to be a limit.
 Grid<double> capacities(const Grid<LinkSeen>& links);

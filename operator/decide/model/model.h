@@ -33,7 +33,7 @@ constexpr auto names_of(Of<Origin>) { return std::to_array<std::string_view>({"a
 
 // --- The platform ----------------------------------------------------------------------
 struct Processor {
-  std::string name{};
+  std::string name{};  // of its node: processors of one name are slots of one node
   SetId set{};
   double cpu = 0;  // cpu(p), instructions/s, > 0
   Origin cpu_origin = Origin::kAssumed;
@@ -44,6 +44,8 @@ struct Processor {
   bool cordoned = false;    // takes no new rank
   // Ranks that left it may return: it was slow then, and that may be over. Read by Auto alone.
   bool may_return = false;
+  // The pod whose free seat this slot is: a rank that goes there joins it. 0: none. Read by Auto alone (pods.h).
+  std::uint32_t pod = 0;
 
   [[nodiscard]] double available() const { return cpu * (1 - load); }  // instructions/s
 };
@@ -53,6 +55,13 @@ struct Set {
   bool cordoned = false;  // takes no new rank
   // Its speed is an assumption: no rank has run there, and neither a benchmark nor its nodes say it.
   bool untried = false;
+};
+
+// What one rank's messages to another cost it: s/byte, and s for each of them.
+struct Price {
+  double byte = 0, message = 0;
+
+  bool operator==(const Price&) const = default;
 };
 
 struct Platform {
@@ -66,6 +75,10 @@ struct Platform {
   // [a, b], bytes/s from Set a to Set b, of all ranks together; 0: not seen to be a limit. Empty: none was. Read by Auto
   // alone (links.h).
   Grid<double> capacity{};
+  // By Set, what messages cost between two ranks in it that share a pod, through shared memory, and that don't. From another Set a byte costs
+  // T, a message what it costs without a pod in the Set where it is heard. Either none or both; none: pods make no difference, and messages cost
+  // nothing. Read by Auto alone (pods.h).
+  std::vector<Price> shared{}, apart{};
 
   [[nodiscard]] const Processor& processor(ProcessorId p) const { return processors[p.value]; }
   [[nodiscard]] std::span<const double> Mig_row(RankId i) const { return Mig.row(Mig.rows() == 1 ? 0 : i.value); }
@@ -75,7 +88,8 @@ struct Platform {
 // One that a rank hears from, and how much.
 struct Partner {
   RankId rank{};
-  double bytes = 0;  // received from it in a superstep, mean
+  double bytes = 0;     // received from it in a superstep, mean
+  double messages = 0;  // in which they came, mean; 0: not known
 
   bool operator==(const Partner&) const = default;
 };
@@ -92,6 +106,8 @@ struct Rank {
   std::string cpu_lacks{};           // which: "avx512f, avx512bw"
   // Those that it hears from most, each once, at most kMostPartners; read by Auto alone (partners.h). Empty: not known.
   std::vector<Partner> partners{};
+  // Ranks with the same number share a pod; 0: it has one of its own. Read by Auto alone (pods.h).
+  std::uint32_t pod = 0;
 };
 
 // The world at one rescheduling call. A value: it is filled once and only read (columns.h checks it).

@@ -14,6 +14,7 @@
 #include "operator/decide/explain.h"
 #include "operator/decide/make_plan.h"
 #include "tests/bench/closed_loop.h"
+#include "tests/unit/decide/measured_job.h"
 #include "tests/unit/decide/random_job.h"
 #include "tests/unit/decide/world.h"
 
@@ -31,38 +32,10 @@ std::vector<ProcessorId> any_mapping(const LoopJob& job, std::mt19937_64& random
   return on;
 }
 
-// A job, its partners and what a superstep without noise measures.
-struct Measured {
-  LoopJob job;
-  Columns columns;
-  Metrics metrics;
-  Params params;
-
-  Measured(LoopJob of, bool with_partners) : job(std::move(of)) {
-    const std::size_t ranks = job.work.size(), sets = job.start.platform.sets.size();
-    if (with_partners)
-      for (std::uint32_t i = 0; i < ranks; ++i)
-        job.start.ranks[i].partners = partners_of(job, i, [](double bytes) { return bytes; });
-    columns = *columns_of(job.start);
-    Grid<double> bytes(ranks, sets);
-    for (std::uint32_t i = 0; i < ranks; ++i)
-      for (const LoopJob::Partner& k : job.hears[i]) bytes[i, columns.own[k.from].value] += k.bytes;
-    metrics.last.instructions = job.work;
-    metrics.last.recv_bytes = bytes;
-  }
-  [[nodiscard]] Case of() const { return {job.start, columns, metrics, params, 1, 1}; }
-  [[nodiscard]] std::vector<double> seconds(const std::vector<ProcessorId>& on) const {
-    const Case c = of();
-    std::vector<double> by_rank;
-    Heard(c).seconds(on, by_rank);
-    return by_rank;
-  }
-};
-
 TEST(Partners, WhatAMappingTakesIsExactWhereAllAreKnown) {
   std::mt19937_64 random(kPartnersSeed);
   for (int n = 0; n < 200; ++n) {
-    const Measured all(random_loop_job(random, {.least_ranks = 3, .most_ranks = 20}), true);
+    const MeasuredJob all(random_loop_job(random, {.least_ranks = 3, .most_ranks = 20}), true);
     const std::vector<ProcessorId> on = any_mapping(all.job, random);
     const double real = all.job.communication(on);
     EXPECT_NEAR(std::ranges::max(all.seconds(on)), real, 1e-9 * real) << n;
@@ -73,7 +46,7 @@ TEST(Partners, WhatAMappingTakesIsExactWhereAllAreKnown) {
 TEST(Partners, WithoutThemItIsTheMeanOverASetsRanks) {
   std::mt19937_64 random(kPartnersSeed + 1);
   for (int n = 0; n < 100; ++n) {
-    const Measured none(random_loop_job(random, {.least_ranks = 3, .most_ranks = 20}), false);
+    const MeasuredJob none(random_loop_job(random, {.least_ranks = 3, .most_ranks = 20}), false);
     const std::vector<ProcessorId> on = any_mapping(none.job, random);
     const std::size_t sets = none.columns.sets;
     const auto set_of = [&](std::size_t i) { return none.columns.set[on[i].value].value; };
@@ -101,11 +74,11 @@ TEST(Partners, ClaimsAreCutToWhatWasReceived) {
   for (const double claim : {0.0, 1.0, 1e7, 1e19, 1e300, std::numeric_limits<double>::max()})
     for (int n = 0; n < 20; ++n) {
       LoopJob job = random_loop_job(random, {.least_ranks = 4, .most_ranks = 12});
-      const std::vector<double> plain = Measured(job, false).seconds(columns_of(job.start)->on);
+      const std::vector<double> plain = MeasuredJob(job, false).seconds(columns_of(job.start)->on);
       for (std::uint32_t i = 0; i < job.work.size(); ++i)
         for (std::uint32_t k = 0; k < job.work.size(); ++k)
           if (k != i && random() % 2) job.start.ranks[i].partners.push_back({.rank = {k}, .bytes = claim});
-      const Measured claimed(job, false);
+      const MeasuredJob claimed(job, false);
       const std::vector<double> seconds = claimed.seconds(claimed.columns.on);
       for (std::size_t i = 0; i < seconds.size(); ++i)
         EXPECT_NEAR(seconds[i], plain[i], 1e-9 * plain[i]) << claim << ", no rank has moved";
@@ -160,7 +133,7 @@ TEST(Partners, EveryStepObeysWhatHoldsForAnyMove) {
     }
     if (random() % 4 == 0) job.start.platform.processors[0].cordoned = true;
     if (random() % 4 == 0) job.start.platform.sets[1].cordoned = true;
-    const Measured all(job, true);
+    const MeasuredJob all(job, true);
     const Case c = all.of();
     const Heard heard(c);
     const double mu = 0.4 + 0.1 * static_cast<double>(random() % 10);

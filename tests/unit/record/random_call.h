@@ -54,7 +54,17 @@ class RandomRun {
     if (below(2))
       for (std::uint32_t i = 0; i < shape.ranks; ++i)
         for (std::uint32_t k = i + 1; k < shape.ranks && k <= i + 3; ++k)
-          if (below(2)) job_.snapshot.ranks[i].partners.push_back({.rank = {k}, .bytes = between(0, 1e6)});
+          if (below(2))
+            job_.snapshot.ranks[i].partners.push_back(
+                {.rank = {k}, .bytes = between(0, 1e6), .messages = below(2) ? 0 : between(0, 1e4)});
+    if (below(3) == 0) {
+      for (decide::Rank& rank : job_.snapshot.ranks) rank.pod = below(4);
+      for (decide::Processor& q : platform.processors) q.pod = below(4) ? 0 : 1 + below(4);
+      for (std::size_t j = 0; j < sets; ++j) {
+        platform.shared.push_back({.byte = between(0, 1e-9), .message = between(0, 1e-6)});
+        platform.apart.push_back({.byte = between(0, 1e-8), .message = below(2) ? 0 : between(0, 1e-4)});
+      }
+    }
     if (below(2)) {  // a job that has been going on for a while
       state_.cadence = {.k = Superstep{1 + below(1000)},
                         .alpha = 1 + below(6),
