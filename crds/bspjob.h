@@ -30,6 +30,9 @@ enum class Gang { kReserve, kPodGroup, kSchedulerPlugins, kVolcano };
 // With which CPU features the ranks start: those of the CPU that each starts on, or those that all of the job's Sets have.
 enum class CpuLevel { kNative, kCommon };
 
+// Whether files on volumes that pods share must be as they were when a set was made.
+enum class SharedFiles { kCheck, kIgnore };
+
 struct SetsSpec {
   std::string label = "migbsp.io/set";  // node label whose value names the node's Set
   std::vector<std::string> names;       // the Sets to use, in this order; empty: every Set found, by name
@@ -74,6 +77,7 @@ struct CheckpointSpec {
   std::string interval = "5m";  // between checkpoint sets
   std::uint32_t keep = 2;       // sets, >= 1
   std::string grace = "2m";     // for a last set before the pods of a job that is suspended go
+  SharedFiles shared_files = SharedFiles::kCheck;
   std::optional<CheckpointStorage> storage;  // not set: no sets are made
 };
 
@@ -369,6 +373,7 @@ Result<void> validate(const BspJobSpec& spec);
 // --- Names -----------------------------------------------------------------------------------------
 constexpr auto names_of(Of<ReschedulingMode>) { return std::to_array<std::string_view>({"Migrate", "Advise", "Off"}); }
 constexpr auto names_of(Of<CpuLevel>) { return std::to_array<std::string_view>({"Native", "Common"}); }
+constexpr auto names_of(Of<SharedFiles>) { return std::to_array<std::string_view>({"Check", "Ignore"}); }
 constexpr auto names_of(Of<CleanPodPolicy>) { return std::to_array<std::string_view>({"All", "Running", "None"}); }
 constexpr auto names_of(Of<Gang>) {
   return std::to_array<std::string_view>({"Reserve", "PodGroup", "SchedulerPlugins", "Volcano"});

@@ -70,6 +70,7 @@ constexpr void fields_of(Of<CheckpointSpec>, auto&& v) {
   v("interval", &CheckpointSpec::interval);
   v("keep", &CheckpointSpec::keep);
   v("grace", &CheckpointSpec::grace);
+  v("sharedFiles", &CheckpointSpec::shared_files);
   v("storage", &CheckpointSpec::storage);
 }
 constexpr void fields_of(Of<SidecarSpec>, auto&& v) { v("resources", &SidecarSpec::resources); }

@@ -78,10 +78,12 @@ constexpr void fields_of(Of<SaveRequest>, auto&& v) {
 struct LoadRequest {  // load
   SaveRequest image = {};
   std::string digest = {};
+  bool ignore_files = false;  // spec.checkpoint.sharedFiles: Ignore
 };
 constexpr void fields_of(Of<LoadRequest>, auto&& v) {
   v("image", &LoadRequest::image, kRequired);
   v("digest", &LoadRequest::digest, kRequired);
+  v("ignore_files", &LoadRequest::ignore_files, kRare);
 }
 
 struct KeepSetsRequest {  // keepSets

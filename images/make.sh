@@ -16,7 +16,7 @@ bundle() {
   local preset=$1 inputs
   # A release lacks some of them: the tests' own programs aren't built for it.
   inputs=$(find "build/$preset/bin" -regextype egrep \
-             -regex '.*/(bsp-.*|kubectl-bsp|libbspmpi\.so|lattice_boltzmann.*|smith_waterman|lu|fractal|stamper|moved_.*)' -printf '%f %T@ %s\n' | sort |
+             -regex '.*/(bsp-.*|kubectl-bsp|libbspmpi\.so|lattice_boltzmann.*|smith_waterman|lu|fractal|stamper|shared_files|moved_.*)' -printf '%f %T@ %s\n' | sort |
            cat - "$tree"/images/{bundle.sh,dev.packages} | sha256sum)
   [ "$(cat build/bundle.stamp 2>/dev/null)" = "$inputs" ] && return
   say "Laying out the programs with their libraries in build/bundle"

@@ -79,7 +79,9 @@ Result<void> Saves::save(std::uint64_t set, ImageKeys image) {
   capture_ = std::move(*capture);
   dump_ended_ = false;
   held_bytes_.reset();
-  if (auto asked = hooks_.send_to_init(control::Dump{.migration = dump_name()}); !asked) {
+  // One rank looks for all: they mount the same volumes.
+  const auto notes = image.name.rank == 0 ? control::NotedFiles::kWritten : control::NotedFiles::kOpen;
+  if (auto asked = hooks_.send_to_init(control::Dump{.migration = dump_name(), .notes = notes}); !asked) {
     capture_.reset();
     return fail_save(asked.error().message), Result<void>{};
   }

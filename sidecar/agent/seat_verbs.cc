@@ -180,7 +180,7 @@ Result<json> Seat::load_image(const net::Request& request) {
   BSP_TRY(const auto asked, wire::read_request<wire::LoadRequest>(request.fields));
   BSP_TRY(const ImageKeys image, image_of(asked.image));
   pod_.stop_benchmark();  // all ranks wait for it
-  return nothing(transfers_.load(wire::set_name(asked.image.set), image, asked.digest));
+  return nothing(transfers_.load(wire::set_name(asked.image.set), image, asked.digest, asked.ignore_files));
 }
 
 Result<json> Seat::keep_sets(const net::Request& request) {

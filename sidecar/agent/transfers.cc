@@ -5,7 +5,10 @@
 
 #include "base/core/fault.h"
 #include "base/core/log.h"
+#include "base/json/bounded.h"
 #include "base/json/fields.h"
+#include "base/json/utf8.h"
+#include "sidecar/transfer/file_sizes.h"
 
 namespace bsp::sidecar {
 
@@ -135,8 +138,7 @@ Result<void> Transfers::receive(const std::string& migration, const std::string&
   }
   if (incoming_) return fail(ErrorCode::kConflict, "the previous stream has not ended yet", true);
   BSP_CHECK_OK(transfer::remove_checkpoint(images_dir_, migration));
-  expected_.from_pod = from_pod;
-  expected_.restore_at_once = restore_at_once;
+  expected_ = {.from_pod = from_pod, .restore_at_once = restore_at_once};
   status_ = {};
   status_.migration = migration;
   set_phase(TransferPhase::kReceiving);
@@ -194,7 +196,8 @@ void Transfers::finish_receipt(const Result<StreamEnd>& end) {
   if (!expected_.restore_at_once || !restore(status_.migration)) set_phase(TransferPhase::kReceived);
 }
 
-Result<void> Transfers::load(const std::string& migration, const ImageKeys& image, const std::string& digest) {
+Result<void> Transfers::load(const std::string& migration, const ImageKeys& image, const std::string& digest,
+                             bool ignore_files) {
   const bool same = status_.migration == migration;
   if (same && status_.phase == TransferPhase::kReceived) return restore(migration);
   if (same && status_.phase != TransferPhase::kIdle && status_.phase != TransferPhase::kFailed) return {};
@@ -206,19 +209,24 @@ Result<void> Transfers::load(const std::string& migration, const ImageKeys& imag
   BSP_CHECK_OK(transfer::remove_checkpoint(images_dir_, migration));
   BSP_TRY(auto opened, transfer::Receiver::open(images_dir_, migration));
   expected_.restore_at_once = true;
+  expected_.ignore_files = ignore_files;
   expected_.from_pod.clear();
   status_ = {};
   status_.migration = migration;
   loader_ = std::make_shared<Worker>(loop_);
-  Worker::start(loader_, [this, alive = alive_, worker = loader_, migration, image, digest,
-                          receiver = std::shared_ptr<transfer::Receiver>(std::move(opened))]() mutable {
-    fault_point("transfer.loading");
-    auto end = load_image(image, digest, *receiver, worker->given_up());
-    receiver.reset();  // an incomplete image removes its files
-    worker->post_last([this, alive, migration, end = std::move(end)] {
-      if (*alive) on_loaded(migration, end);
-    });
-  });
+  Worker::start(
+      loader_, [this, alive = alive_, worker = loader_, migration, image, digest, ignore_files, directory = images_dir_,
+                receiver = std::shared_ptr<transfer::Receiver>(std::move(opened))]() mutable {
+        fault_point("transfer.loading");
+        auto end = load_image(image, digest, *receiver, worker->given_up());
+        receiver.reset();  // an incomplete image removes its files
+        if (end && ignore_files)
+          if (auto freed = transfer::forget_file_sizes(directory + "/" + migration); !freed)
+            end = std::unexpected(freed.error());
+        worker->post_last([this, alive, migration, end = std::move(end)] {
+          if (*alive) on_loaded(migration, end);
+        });
+      });
   set_phase(TransferPhase::kReceiving);
   return {};
 }
@@ -241,7 +249,8 @@ Result<void> Transfers::restore(const std::string& migration) {
     return {};
   if (status_.migration != migration || status_.phase != TransferPhase::kReceived)
     return fail(ErrorCode::kConflict, std::format("no checkpoint of migration {} was received", migration));
-  BSP_CHECK_OK(hooks_.send_to_init(control::Restore{.migration = migration}));
+  BSP_CHECK_OK(
+      hooks_.send_to_init(control::Restore{.migration = migration, .ignore_files = expected_.ignore_files ? 1 : 0}));
   set_phase(TransferPhase::kRestoring);
   return {};
 }
@@ -326,6 +335,8 @@ void Transfers::on_init(const control::FromInit& message) {
                  [&](const control::Restored& m) {
                    if (!is_current(m) || status_.phase != TransferPhase::kRestoring) return;
                    status_.restore_ns = m.ns;
+                   status_.note = as_text(m.note);
+                   cut_text(status_.note, wire::kMostText);
                    fault_point("restore.done");
                    on_restored();
                  },

@@ -50,7 +50,9 @@ class Transfers {
   void checkpoint(const std::string& peer, const std::string& migration, net::Reply reply);
   Result<void> restore(const std::string& migration);
   // A rank's image of a checkpoint set, as if it had been received; restored as soon as it is verified.
-  Result<void> load(const std::string& migration, const ImageKeys& image, const std::string& digest);
+  // `ignore_files`: files on shared volumes may have changed since.
+  Result<void> load(const std::string& migration, const ImageKeys& image, const std::string& digest,
+                    bool ignore_files = false);
 
   // Both. Answers when nothing of it is left here. `continued`: the restored process has continued here, so there is
   // nothing to discard any more.
@@ -87,6 +89,7 @@ class Transfers {
   struct Expected {
     std::string from_pod;  // who may stream
     bool restore_at_once = false;
+    bool ignore_files = false;
   };
   Expected expected_;  // target
   std::optional<EarlyConnection> early_connection_;

@@ -137,9 +137,11 @@ struct Restored {
   std::int64_t pid = 0;
   std::uint64_t ns = 0;
   std::uint64_t features = 0;  // as in Hello
+  std::string note{};          // what was done to files on shared volumes
 };
 constexpr void fields_of(Of<Restored>, auto&& v) {
   v("features", &Restored::features, kRare);
+  v("note", &Restored::note, kRare);
   v("migration", &Restored::migration);
   v("pid", &Restored::pid);
   v("ns", &Restored::ns);
@@ -180,12 +182,21 @@ using FromInit = std::variant<Hello, Running, Stopped, Exited, Dumping, Dumped, 
                               Vacated, Discarded, Throttled>;
 
 // --- sidecar -> bsp-init ---------------------------------------------------------------------------
+// Which files on shared volumes a dump notes, since they run ahead of it (sidecar/init/shared_files.h): those that the rank has open,
+// or all that the program has written too.
+enum class NotedFiles { kOpen, kWritten };
+constexpr auto names_of(Of<NotedFiles>) { return std::to_array<std::string_view>({"open", "written"}); }
+
 // The capture socket is open: dump the stopped program into it.
 struct Dump {
   static constexpr std::string_view kVerb = "dump";
   std::string migration{};
+  std::optional<NotedFiles> notes{};  // not set: none, as in a move, after which the program goes on at once
 };
-constexpr void fields_of(Of<Dump>, auto&& v) { v("migration", &Dump::migration); }
+constexpr void fields_of(Of<Dump>, auto&& v) {
+  v("migration", &Dump::migration);
+  v("notes", &Dump::notes, kRare);
+}
 
 // Abandon a pending dump or restore: kill criu. Answered by DumpFailed or RestoreFailed.
 struct Abandon {
@@ -198,8 +209,12 @@ constexpr void fields_of(Of<Abandon>, auto&& v) { v("migration", &Abandon::migra
 struct Restore {
   static constexpr std::string_view kVerb = "restore";
   std::string migration{};
+  int ignore_files = 0;  // 1: files that the dump has noted may have changed (spec.checkpoint.sharedFiles)
 };
-constexpr void fields_of(Of<Restore>, auto&& v) { v("migration", &Restore::migration); }
+constexpr void fields_of(Of<Restore>, auto&& v) {
+  v("migration", &Restore::migration);
+  v("ignore_files", &Restore::ignore_files, kRare);
+}
 
 // Start the program, which waits for it (kEnvCpu), with these CPU features. Without effect on one that has been started.
 struct Start {

@@ -152,6 +152,7 @@ Result<void> Supervisor::start_program() {
   what.descriptors = {null.get(), out_.write_end(), err_.write_end()};
   what.own_session = true;
   advance_pid_cursor(kFirstProgramPid);
+  begun_ns_ = changes_.since_ns();
   BSP_TRY(program_, spawn(what));
   exit_code_ = 0;
   out_.close_write_end();

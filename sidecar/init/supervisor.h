@@ -38,6 +38,7 @@
 #include "sidecar/init/criu.h"
 #include "sidecar/init/output.h"
 #include "sidecar/init/process.h"
+#include "sidecar/init/shared_files.h"
 #include "sidecar/transfer/capture_client.h"
 
 namespace bsp::init {
@@ -109,14 +110,15 @@ class Supervisor {
   void release();
 
   // supervisor_move.cc
-  void begin_dump(const std::string& migration);
+  void begin_dump(const control::Dump& asked);
   Result<void> try_dump();
-  Result<pid_t> start_packing(int archive, int found);
+  Result<pid_t> start_packing(int archive, int found, int notes);
+  [[nodiscard]] Mounts shared_mounts() const;
   void on_found();
   Result<void> start_dump_criu(bool carries);
   void end_dump_if_ready();
   void fail_dump(const std::string& why);
-  void begin_restore(const std::string& migration);
+  void begin_restore(const control::Restore& asked);
   Result<void> try_restore();
   Result<void> start_restore_criu();
   void on_unpacked(int status);
@@ -150,7 +152,9 @@ class Supervisor {
     std::optional<CpuFeatures> level;  // that the program may use of them; not set: all
     CpuFeatures seen;                  // by the program's libraries, here or where it started
   } cpu_;
-  std::string migration_;  // of the last dump or restore
+  std::string migration_;                     // of the last dump or restore
+  std::optional<control::NotedFiles> notes_;  // of the last dump
+  std::int64_t begun_ns_ = 0;                 // when the program was started, here or in another pod
   std::optional<int> exit_now_;
   bool bye_ = false;
   Steady::time_point bye_until_{};  // deadline for `bye`
@@ -185,6 +189,9 @@ class Supervisor {
     pid_t pid = 0;
     User user;  // from the source
     CpuFeatures seen;
+    std::int64_t begun_ns = 0;
+    bool ignores_files = false;
+    std::string note;
   } restoring_;
   std::vector<InheritedPipe> restore_pipes_;
 };
@@ -206,6 +213,7 @@ struct MovedProgram {
   std::uint64_t features = 0;
   std::string runtime{};
   std::uint32_t ring = 0;
+  std::int64_t begun_ns = 0;  // when it was started, wherever that was; 0: an older bsp-init doesn't say
 };
 inline constexpr int kMovedVersion = 1;  // of MovedProgram: a target takes what its own bsp-init would write
 // Why a pod with that CPU and that libbspmpi.so can't run the process.
@@ -224,6 +232,7 @@ constexpr void fields_of(Of<MovedProgram>, auto&& v) {
   v("features", &MovedProgram::features);
   v("runtime", &MovedProgram::runtime);
   v("ring", &MovedProgram::ring);
+  v("begun", &MovedProgram::begun_ns);
 }
 
 }  // namespace bsp::init

@@ -91,8 +91,8 @@ void Supervisor::on_control() {
 
 void Supervisor::handle(const control::ToInit& message) {
   std::visit(control::Handlers{
-                 [this](const control::Dump& m) { begin_dump(m.migration); },
-                 [this](const control::Restore& m) { begin_restore(m.migration); },
+                 [this](const control::Dump& m) { begin_dump(m); },
+                 [this](const control::Restore& m) { begin_restore(m); },
                  [this](const control::Start& m) { start(CpuFeatures(m.features)); },
                  [this](const control::Continue&) { continue_program(); },
                  [this](const control::Abandon& m) {

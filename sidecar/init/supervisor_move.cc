@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <format>
+#include <ranges>
 #include <utility>
 
 #include "base/core/build_id.h"
@@ -29,6 +30,7 @@ namespace {
 constexpr std::chrono::seconds kAbandonGrace{2};
 constexpr std::chrono::seconds kStopLimit{2};
 constexpr int kLastOutputMs = 2000;
+constexpr std::size_t kMostNote = 1000;  // bytes: names may be long
 
 std::uint64_t nanoseconds_since(std::chrono::steady_clock::time_point start) {
   const auto took = std::chrono::steady_clock::now() - start;
@@ -38,6 +40,16 @@ std::uint64_t nanoseconds_since(std::chrono::steady_clock::time_point start) {
 std::string trimmed(std::string text) {
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
   return text;
+}
+
+Result<void> write_whole(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t n = ::write(fd, text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return fail_errno("writing to the capture socket");
+    text.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return {};
 }
 
 // Runs `body` in a worker under the program's uid; a returned error goes to `log`.
@@ -75,7 +87,8 @@ void Supervisor::end_warm_up() {
 
 // --- Source -----------------------------------------------------------------------------------------
 
-void Supervisor::begin_dump(const std::string& migration) {
+void Supervisor::begin_dump(const control::Dump& asked) {
+  const std::string& migration = asked.migration;
   const auto refuse = [&](const std::string& why) {
     report(control::DumpFailed{.migration = migration, .message = why});
   };
@@ -88,6 +101,7 @@ void Supervisor::begin_dump(const std::string& migration) {
     return;
   }
   migration_ = migration;
+  notes_ = asked.notes;
   failure_.clear();
   state_ = State::kDumping;
   if (auto begun = try_dump(); !begun) {
@@ -109,18 +123,33 @@ Result<void> Supervisor::try_dump() {
 
   BSP_TRY(capture_, transfer::CaptureClient::connect(options_.run_dir + "/images"));
   BSP_TRY(const Fd archive, capture_->open_file(kCarryFile));
+  Fd notes;
+  if (notes_) {
+    BSP_TRY(notes, capture_->open_file(kNotesFile));
+  }
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno("making a pipe");
   found_ = Fd(ends[0]);
   const Fd found(ends[1]);
-  BSP_TRY(worker_, start_packing(archive.get(), found.get()));
+  BSP_TRY(worker_, start_packing(archive.get(), found.get(), notes.get()));
   return {};
+}
+
+// What ends with the pod is not shared, and what moves with the rank is in its image.
+Mounts Supervisor::shared_mounts() const {
+  std::vector<std::string> own = carry_paths_;
+  for (const auto part : std::views::split(options_.pod_volumes, ':')) own.emplace_back(part.begin(), part.end());
+  std::erase(own, "");
+  return {read_file("/proc/self/mountinfo").value_or(""), std::move(own)};
 }
 
 // A worker that writes 0 or 1 to `found` once it knows whether there is something to carry, and that all of it can be
 // carried. It then fills the archive while criu is running.
-Result<pid_t> Supervisor::start_packing(int archive, int found) {
-  return start_worker(user_, worker_log(), [this, archive, found]() -> Result<void> {
+Result<pid_t> Supervisor::start_packing(int archive, int found, int notes_file) {
+  return start_worker(user_, worker_log(), [this, archive, found, notes_file]() -> Result<void> {
+    Notes notes;
+    const Mounts mounts = shared_mounts();
+    if (notes_) BSP_CHECK_OK(note_open_files(program_, mounts, notes));  // before criu adds descriptors of its own
     BSP_TRY(const Changes changes, find_pod_changes(options_.pod_volumes, changes_.since_ns()));
     BSP_TRY(const std::string status, read_file("/proc/" + std::to_string(program_) + "/status"));
     BSP_CHECK_OK(check_fits(changes, dumped_memory(status), checkpoint_capacity(options_.run_dir)));
@@ -132,6 +161,8 @@ Result<pid_t> Supervisor::start_packing(int archive, int found) {
     }
     const bool carries = !trees.empty() || !changes.paths.empty() || !changes.directories.empty();
     if (::write(found, carries ? "1" : "0", 1) != 1) return fail_errno("starting the dump");
+    if (notes_ == control::NotedFiles::kWritten) BSP_CHECK_OK(note_written_files(mounts, begun_ns_, notes));
+    if (notes_) BSP_CHECK_OK(write_whole(notes_file, encode(notes)));
     return carries ? write_carry(trees, changes, archive) : Result<void>();
   });
 }
@@ -164,7 +195,8 @@ Result<void> Supervisor::start_dump_criu(bool carries) {
                            .carried = carries ? 1 : 0,
                            .features = cpu_.seen.bits(),
                            .runtime = build_id_of(options_.runtime_dir + "/libbspmpi.so"),
-                           .ring = BSP_RING_VERSION};
+                           .ring = BSP_RING_VERSION,
+                           .begun_ns = begun_ns_};
   BSP_CHECK_OK(capture_->send_file(kStateFile, control::encode(control::packet_of(moved))));
   const std::string images = options_.run_dir + "/images";
   BSP_TRY(criu_, start_criu(criu_paths_, "dump", dump_arguments(criu_paths_, program_, images), user_, {}));
@@ -229,9 +261,11 @@ Result<void> check_moved(const MovedProgram& moved, CpuFeatures machine, const s
   return {};
 }
 
-void Supervisor::begin_restore(const std::string& migration) {
+void Supervisor::begin_restore(const control::Restore& asked) {
+  const std::string& migration = asked.migration;
   if (state_ == State::kRestored && migration == migration_) {
-    report(control::Restored{.migration = migration_, .pid = program_, .features = cpu_.seen.bits()});
+    report(control::Restored{
+        .migration = migration_, .pid = program_, .features = cpu_.seen.bits(), .note = restoring_.note});
     return;
   }
   if (state_ == State::kRestoring && migration == migration_) return;
@@ -241,6 +275,8 @@ void Supervisor::begin_restore(const std::string& migration) {
     return;
   }
   migration_ = migration;
+  restoring_.ignores_files = asked.ignore_files != 0;
+  restoring_.note.clear();
   state_ = State::kRestoring;
   if (auto begun = try_restore(); !begun) fail_restore(begun.error().message);
 }
@@ -267,6 +303,7 @@ Result<void> Supervisor::try_restore() {
   }
   restoring_.pid = moved.pid;
   restoring_.seen = CpuFeatures(moved.features);
+  restoring_.begun_ns = moved.begun_ns;
   if (restoring_.pid <= 1) return fail(ErrorCode::kInvalid, "the checkpoint specifies no process");
   const auto taken = process_stat(restoring_.pid);
   if (taken)
@@ -281,9 +318,20 @@ Result<void> Supervisor::try_restore() {
   restore_pipes_ = {{.descriptor = 3, .was = moved.out}, {.descriptor = 4, .was = moved.err}};
   // A pipe without a name had no holder any more: the program has closed its end.
   std::erase_if(restore_pipes_, [](const InheritedPipe& pipe) { return pipe.was.empty(); });
-  if (moved.carried == 0) return start_restore_criu();
-  const std::string archive = images + "/" + std::string(kCarryFile);
-  BSP_TRY(worker_, start_worker(restoring_.user, worker_log(), [this, &archive] {
+  const std::string archive = images + "/" + std::string(kCarryFile), notes = images + "/" + std::string(kNotesFile);
+  const bool compares = !restoring_.ignores_files && ::access(notes.c_str(), F_OK) == 0;
+  if (moved.carried == 0 && !compares) return start_restore_criu();
+  const bool carried = moved.carried != 0;
+  // What the worker says and doesn't fail for is a note for people.
+  BSP_TRY(worker_,
+          start_worker(restoring_.user, worker_log(), [this, &archive, &notes, compares, carried]() -> Result<void> {
+            if (compares) {
+              BSP_TRY(const std::string noted, read_file(notes));
+              BSP_TRY(const Notes files, decode_notes(noted));
+              BSP_TRY(const std::string said, check_shared_files(files, shared_mounts()));
+              std::fprintf(stderr, "%s\n", said.c_str());
+            }
+            if (!carried) return {};
             const Age age = age_of("/", changes_.since_ns());
             return read_carry(archive, age, options_.shares_memory ? "/dev/shm" : "");
           }));
@@ -300,9 +348,11 @@ Result<void> Supervisor::start_restore_criu() {
 
 // The carried files are in place, so everything the process maps or has open exists now.
 void Supervisor::on_unpacked(int status) {
+  std::string said = trimmed(read_file(worker_log()).value_or(""));
+  if (said.size() > kMostNote) said.resize(kMostNote);
+  restoring_.note = said;
   if (status != 0) {
-    const std::string why = trimmed(read_file(worker_log()).value_or(""));
-    fail_restore(why.empty() ? "unpacking the carried files was interrupted" : why);
+    fail_restore(said.empty() ? "unpacking the carried files was interrupted" : said);
   } else if (auto begun = start_restore_criu(); !begun) {
     fail_restore(begun.error().message);
   }
@@ -328,12 +378,16 @@ void Supervisor::on_restore_criu(int status) {
   }
   program_ = restoring_.pid;
   cpu_.seen = restoring_.seen;
+  begun_ns_ = restoring_.begun_ns != 0 ? restoring_.begun_ns : changes_.since_ns();
   out_.close_write_end();
   err_.close_write_end();
   state_ = State::kRestored;
   fault_point("init.restored", program_);
-  report(control::Restored{
-      .migration = migration_, .pid = program_, .ns = nanoseconds_since(action_start_), .features = cpu_.seen.bits()});
+  report(control::Restored{.migration = migration_,
+                           .pid = program_,
+                           .ns = nanoseconds_since(action_start_),
+                           .features = cpu_.seen.bits(),
+                           .note = restoring_.note});
   // After the answer, so that it doesn't prolong the pause. Threads that the program starts from now on must not get
   // numbers that criu will need in the next pod.
   advance_pid_cursor(kFirstProgramPid);

@@ -2,6 +2,8 @@
 add_executable(moved_clocks ${CMAKE_CURRENT_SOURCE_DIR}/programs/moved_clocks.c)
 add_executable(moved_windows ${CMAKE_CURRENT_SOURCE_DIR}/programs/moved_windows.c)
 add_executable(moved_files ${CMAKE_CURRENT_SOURCE_DIR}/programs/moved_files.c)
+add_executable(shared_files ${CMAKE_CURRENT_SOURCE_DIR}/programs/shared_files.c)
+target_link_libraries(shared_files PRIVATE MPI::MPI_C)
 add_executable(held_back ${CMAKE_CURRENT_SOURCE_DIR}/programs/held_back.c)
 target_link_libraries(held_back PRIVATE MPI::MPI_C)
 target_link_libraries(moved_windows PRIVATE MPI::MPI_C)

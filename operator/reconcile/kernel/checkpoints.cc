@@ -260,7 +260,7 @@ Resumption resume_from(const crds::StoredSet& set, const Observed& o) {
     resumption.unusable = "status.checkpoint doesn't hold a digest for each rank";
     return resumption;
   }
-  FirstFew waiting;
+  FirstFew waiting, notes;
   const Skew skew(set, o.job.status.ranks.size());
   for (const crds::RankPlace& place : o.job.status.ranks) {
     const std::uint32_t rank = place.rank.value;
@@ -272,7 +272,10 @@ Resumption resume_from(const crds::StoredSet& set, const Observed& o) {
       resumption.unusable = std::format("rank {}: {}", rank, s->transfer.error);
       return resumption;
     }
-    if (of_set && s->transfer.phase == wire::TransferPhase::kRestored) continue;
+    if (of_set && s->transfer.phase == wire::TransferPhase::kRestored) {
+      if (!s->transfer.note.empty()) notes.add(std::format("rank {}: {}", rank, s->transfer.note));
+      continue;
+    }
     const bool failed = of_set && s->transfer.phase == wire::TransferPhase::kFailed;
     waiting.add(std::format("rank {} ({}){}{}", rank, name_of(place.seat()), failed ? ": " : "",
                             failed ? s->transfer.error : ""));
@@ -281,9 +284,11 @@ Resumption resume_from(const crds::StoredSet& set, const Observed& o) {
     if (!s || loads) continue;
     resumption.loads.push_back(migrate::Action::load(
         place.seat(), {.image = {.set = set.id, .epoch = set.epoch, .attempt = set.attempt},
-                       .digest = hex_of(std::string_view(*digests).substr(kDigest * rank, kDigest))}));
+                       .digest = hex_of(std::string_view(*digests).substr(kDigest * rank, kDigest)),
+                       .ignore_files = o.job.spec.checkpoint.shared_files == crds::SharedFiles::kIgnore}));
   }
   resumption.done = waiting.empty();
+  resumption.notes = notes.text();
   if (!resumption.done)
     resumption.waits = std::format("the ranks are restored from set {} (superstep {}); not yet: {}", set.id,
                                    set.superstep.value, waiting.text());

@@ -22,6 +22,7 @@ inline constexpr const char* kCheckpointStored = "CheckpointStored";
 inline constexpr const char* kCheckpointFailed = "CheckpointFailed";
 inline constexpr const char* kSetUnusable = "SetUnusable";
 inline constexpr const char* kResumedFrom = "ResumedFrom";
+inline constexpr const char* kSharedFiles = "SharedFiles";
 
 inline bool makes_sets(const crds::BspJob& job) { return job.spec.checkpoint.storage.has_value(); }
 
@@ -52,6 +53,7 @@ struct Resumption {
   bool done = false;          // every rank is there, stopped
   std::string unusable = {};  // why no attempt can start from this set
   std::string waits = {};     // for people
+  std::string notes = {};     // likewise: what was done to files on shared volumes
   std::vector<migrate::Action> loads = {};
 };
 Resumption resume_from(const crds::StoredSet& set, const Observed& o);

@@ -293,7 +293,10 @@ bool JobKernel::resumed() {
   if (!set) return true;
   Resumption resumption = resume_from(*set, o);
   const bool late = o.start_counts_for > job_limits.start + loading_limit(*set, o.job);
-  if (resumption.done) return true;
+  if (resumption.done) {
+    if (!resumption.notes.empty()) notices.events.push_back({"Warning", kSharedFiles, resumption.notes});
+    return true;
+  }
   if (resumption.unusable.empty() && late)
     resumption.unusable = "it could not be restored in time: " + resumption.waits;
   if (!resumption.unusable.empty()) {
