@@ -140,8 +140,9 @@ Result<void> validate(const BspJobSpec& spec) {
     return invalid("spec.superstep.stride", "needs spec.superstep.call, for example MPI_Barrier: Auto finds both");
   if (auto size = quantity_value(spec.checkpoint.size_limit.text); !size || *size == 0)
     return invalid("spec.checkpoint.sizeLimit", "must be a quantity such as 512Mi or 2Gi");
-  if (const auto interval = duration_seconds(spec.checkpoint.interval); !interval || *interval == 0)
-    return invalid("spec.checkpoint.interval", "must be a duration such as 30s, 5m or 1h30m");
+  if (const auto interval = duration_seconds(spec.checkpoint.interval);
+      spec.checkpoint.interval != kAutoInterval && (!interval || *interval == 0))
+    return invalid("spec.checkpoint.interval", "must be a duration such as 30s, 5m or 1h30m, or Auto");
   if (!duration_seconds(spec.checkpoint.grace))
     return invalid("spec.checkpoint.grace", "must be a duration such as 30s, 5m or 1h30m, or 0s for none");
   if (spec.checkpoint.keep < 1) return invalid("spec.checkpoint.keep", "must be at least 1 set");

@@ -72,9 +72,10 @@ struct CheckpointStorage {
   std::optional<HostPathSource> host_path;
 };
 
+inline constexpr const char* kAutoInterval = "Auto";  // by the cost of a set and the time between losses
 struct CheckpointSpec {
   Quantity size_limit{"2Gi"};   // of the tmpfs that receives a checkpoint, and holds one until it is stored
-  std::string interval = "5m";  // between checkpoint sets
+  std::string interval = "5m";  // between checkpoint sets, or kAutoInterval
   std::uint32_t keep = 2;       // sets, >= 1
   std::string grace = "2m";     // for a last set before the pods of a job that is suspended go
   SharedFiles shared_files = SharedFiles::kCheck;
@@ -166,6 +167,7 @@ struct StoredSet {
   std::uint64_t epoch = 0;    // that they had closed
   std::uint32_t attempt = 0;  // in which it was made
   Time time{};                // when it was made
+  double pause_seconds = 0;   // how long the ranks waited for it; 0: not known
   std::uint64_t bytes = 0;    // of all images
   std::string image;          // of the program's container, as its node resolved it
   std::string digests;        // SHA-256 of each rank's stored file, 32 bytes a rank, in base64
@@ -199,6 +201,7 @@ struct CheckpointStatus {
   std::uint64_t ids_used = 0;
   std::optional<std::uint64_t> restored;  // set from which the present attempt started; not set: from the beginning
   std::uint32_t without_progress = 0;     // attempts that failed since the last one that stored a set
+  std::uint32_t losses = 0;               // attempts that have failed
   // The job is to be suspended: sets above this id are made for that. Not set: it isn't, or has no pods any more.
   std::optional<std::uint64_t> suspending;
   std::string asked;  // the last set that a person asked for and that was begun (kAnnotationCheckpoint)

@@ -118,6 +118,7 @@ constexpr void fields_of(Of<StoredSet>, auto&& v) {
   v("epoch", &StoredSet::epoch);
   v("attempt", &StoredSet::attempt);
   v("time", &StoredSet::time);
+  v("pauseSeconds", &StoredSet::pause_seconds);
   v("bytes", &StoredSet::bytes);
   v("image", &StoredSet::image);
   v("digests", &StoredSet::digests);
@@ -146,6 +147,7 @@ constexpr void fields_of(Of<CheckpointStatus>, auto&& v) {
   v("idsUsed", &CheckpointStatus::ids_used);
   v("restored", &CheckpointStatus::restored);
   v("withoutProgress", &CheckpointStatus::without_progress);
+  v("losses", &CheckpointStatus::losses);
   v("suspending", &CheckpointStatus::suspending);
   v("asked", &CheckpointStatus::asked);
 }

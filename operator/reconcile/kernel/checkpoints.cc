@@ -9,6 +9,7 @@
 #include "base/core/significant.h"
 #include "crds/names.h"
 #include "crds/stored_status.h"
+#include "operator/reconcile/kernel/checkpoints/interval.h"
 #include "operator/reconcile/kernel/checkpoints/skew.h"
 #include "operator/reconcile/kernel/status.h"
 
@@ -78,6 +79,12 @@ std::vector<Event> abandon(std::uint64_t id, const std::string& why, crds::Check
   return {{"Warning", kCheckpointFailed, message}};
 }
 
+// What people can't read in the manifest: when the next one is due.
+std::string next_by_itself(const Observed& o, const crds::CheckpointStatus& c) {
+  if (o.job.spec.checkpoint.interval != crds::kAutoInterval) return "";
+  return std::format("; the next one is due in {}", crds::duration_text(to_seconds(set_interval(o, c))));
+}
+
 // As the node resolved it; "": not known. Of all ranks the same, or they would not be one program.
 std::string image_of(const Observed& o) {
   for (const crds::RankPlace& place : o.job.status.ranks)
@@ -99,15 +106,14 @@ bool can_make_set(const Observed& o) {
 }
 
 bool set_is_due(const Observed& o) {
-  const auto interval = crds::duration_seconds(o.job.spec.checkpoint.interval);
-  if (!interval) return false;
+  const Duration interval = set_interval(o);
+  if (interval <= Duration{}) return false;
   const Duration grace = std::chrono::seconds(crds::duration_seconds(o.job.spec.checkpoint.grace).value_or(0));
   // Ranks are still on a node that is drained, and its pods may be evicted in a moment.
   const bool leaves = !o.leaving.empty() && grace > Duration{} &&
                       o.draining_for + grace >= from_seconds(static_cast<double>(std::min<std::uint64_t>(
                                                     o.job.spec.run_policy.drain_timeout_seconds, 1'000'000'000)));
-  const Duration pause =
-      leaves ? std::min<Duration>(grace, std::chrono::seconds(*interval)) : std::chrono::seconds(*interval);
+  const Duration pause = leaves ? std::min(grace, interval) : interval;
   return o.set_for >= pause && can_make_set(o);
 }
 
@@ -207,6 +213,7 @@ std::optional<std::vector<Event>> settle_set(const Observed& o, crds::BspJobStat
   set.epoch = pending.epoch;
   set.attempt = pending.attempt;
   set.time = pending.time;
+  set.pause_seconds = pending.pause_seconds;
   set.bytes = bytes;
   set.image = image_of(o);
   set.digests = base64_encode(digests);
@@ -217,10 +224,10 @@ std::optional<std::vector<Event>> settle_set(const Observed& o, crds::BspJobStat
   show_newest(c);
   return std::vector<Event>{
       {"Normal", kCheckpointStored,
-       std::format("set {} of superstep {}: {} in {} images; the ranks waited {}, storing took {}", pending.id,
+       std::format("set {} of superstep {}: {} in {} images; the ranks waited {}, storing took {}{}", pending.id,
                    pending.superstep.value, size_text(bytes), o.job.spec.ranks,
                    crds::duration_text(pending.pause_seconds),
-                   crds::duration_text(static_cast<double>(slowest_ns) * 1e-9))}};
+                   crds::duration_text(static_cast<double>(slowest_ns) * 1e-9), next_by_itself(o, c))}};
 }
 
 std::optional<migrate::Action> remove_older_sets(const Observed& o) {

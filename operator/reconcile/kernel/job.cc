@@ -64,7 +64,10 @@ void JobKernel::fail_attempt(const Failure& failure) {
                      ? failure.message
                      : std::format("{} (attempt {} of {})", failure.message, failed + 1, policy.backoff_limit + 1));
   ++status().attempt;
-  if (auto& c = status().checkpoint) ++c->without_progress;
+  if (auto& c = status().checkpoint) {
+    ++c->without_progress;
+    ++c->losses;
+  }
   enter(JobPhase::kRestarting, failure.reason, failure.message);
 }
 

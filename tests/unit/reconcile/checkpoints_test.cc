@@ -43,6 +43,26 @@ TEST(Checkpoints, AreNotMadeWithoutStorage) {
   EXPECT_EQ(w.violation, "") << w.trace;
 }
 
+TEST(Checkpoints, WhatWasDoneToSharedFilesIsSaid) {
+  World w({.ranks = 2, .slow = 2, .fast = 2});
+  stores_sets(w);
+  ASSERT_TRUE(has_stored(w, 1)) << w.trace;
+  w.lose_pod(w.job.status.ranks[1].pod);
+  ASSERT_TRUE(w.run_until(
+      [&] {
+        for (auto& [name, pod] : w.pods)
+          if (pod.status.transfer.phase == wire::TransferPhase::kRestoring && pod.rank == 1)
+            pod.status.transfer.note = "/data/log to 7 bytes";
+        return w.job.status.attempt == 1 && w.job.status.phase == JobPhase::kRunning;
+      },
+      2000))
+      << w.trace;
+  const auto said = std::ranges::find(w.events, std::string(kSharedFiles), &Event::reason);
+  ASSERT_NE(said, w.events.end()) << w.trace;
+  EXPECT_EQ(said->message, "rank 1: /data/log to 7 bytes");
+  EXPECT_EQ(std::ranges::count(w.events, std::string(kSharedFiles), &Event::reason), 1);
+}
+
 TEST(Checkpoints, ALossGoesOnFromTheNewest) {
   World w({.ranks = 3, .slow = 3, .fast = 3});
   stores_sets(w);
