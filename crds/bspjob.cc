@@ -159,6 +159,11 @@ Result<void> validate(const BspJobSpec& spec) {
     if (host && !storage->host_path->path.starts_with('/'))
       return invalid("spec.checkpoint.storage.hostPath.path", "must be an absolute path");
   }
+  if (const auto& from = spec.restore_from) {
+    if (from->job.empty()) return invalid("spec.restoreFrom.job", "must name a BSPJob of the job's namespace");
+    if (!spec.checkpoint.storage)
+      return invalid("spec.checkpoint.storage", "must be the storage of spec.restoreFrom's job, which holds its sets");
+  }
   if (const json& resources = spec.sidecar.resources; !resources.is_null())
     BSP_CHECK_OK(check_shape(resources, kContainerResources, "spec.sidecar.resources"));
   for (std::size_t i = 0; i < spec.carry_paths.size(); ++i) {

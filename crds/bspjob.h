@@ -87,6 +87,12 @@ struct SidecarSpec {
   nlohmann::json resources;
 };
 
+// The job begins with a checkpoint set of another job of its namespace.
+struct RestoreFrom {
+  std::string job;                   // its name
+  std::optional<std::uint64_t> set;  // not set: the newest
+};
+
 struct SchedulingSpec {
   Gang gang = Gang::kReserve;
 };
@@ -135,6 +141,7 @@ struct BspJobSpec {
   std::vector<std::string> carry_paths;  // absolute paths whose content moves with a rank
   RunPolicy run_policy;
   SchedulingSpec scheduling;
+  std::optional<RestoreFrom> restore_from;
 };
 
 // --- status ----------------------------------------------------------------------------------------
@@ -177,6 +184,9 @@ struct StoredSet {
   std::string mounts;    // of the program's container
   RankGroups features;   // by CPU features that the program's libraries have seen (bits in hexadecimal)
   std::string unusable;  // why no attempt can start from it; "": none has failed
+  // Of another job's: its uid, and by what this job may use it (reconcile/shell/job/grant.h). "": the job's own.
+  std::string of_job;
+  std::string grant;
 };
 
 // A set that has been dumped and isn't stored yet.

@@ -77,6 +77,11 @@ constexpr void fields_of(Of<SidecarSpec>, auto&& v) { v("resources", &SidecarSpe
 
 constexpr void fields_of(Of<SchedulingSpec>, auto&& v) { v("gang", &SchedulingSpec::gang); }
 
+constexpr void fields_of(Of<RestoreFrom>, auto&& v) {
+  v("job", &RestoreFrom::job, kRequired);
+  v("set", &RestoreFrom::set);
+}
+
 constexpr void fields_of(Of<RunPolicy>, auto&& v) {
   v("backoffLimit", &RunPolicy::backoff_limit);
   v("ttlSecondsAfterFinished", &RunPolicy::ttl_seconds_after_finished);
@@ -102,6 +107,7 @@ constexpr void fields_of(Of<BspJobSpec>, auto&& v) {
   v("carryPaths", &BspJobSpec::carry_paths);
   v("runPolicy", &BspJobSpec::run_policy);
   v("scheduling", &BspJobSpec::scheduling);
+  v("restoreFrom", &BspJobSpec::restore_from);
 }
 
 constexpr void fields_of(Of<RestartRecord>, auto&& v) {
@@ -127,6 +133,8 @@ constexpr void fields_of(Of<StoredSet>, auto&& v) {
   v("mounts", &StoredSet::mounts);
   v("features", &StoredSet::features);
   v("unusable", &StoredSet::unusable);
+  v("ofJob", &StoredSet::of_job);
+  v("grant", &StoredSet::grant);
 }
 
 constexpr void fields_of(Of<PendingSet>, auto&& v) {

@@ -66,6 +66,9 @@ struct SaveRequest {  // save
   std::uint64_t epoch = 0;  // that the ranks closed at the gate
   std::uint32_t attempt = 0;
   std::string key = {};  // 32 bytes in base64
+  // load of another job's set: its uid, and the grant by which the key is added, which isn't sent.
+  std::string job = {};
+  std::string grant = {};
   bool operator==(const SaveRequest&) const = default;
 };
 constexpr void fields_of(Of<SaveRequest>, auto&& v) {
@@ -73,6 +76,8 @@ constexpr void fields_of(Of<SaveRequest>, auto&& v) {
   v("epoch", &SaveRequest::epoch, kRequired);
   v("attempt", &SaveRequest::attempt, kRequired);
   v("key", &SaveRequest::key);
+  v("job", &SaveRequest::job, kRare);
+  v("grant", &SaveRequest::grant, kRare);
 }
 
 struct LoadRequest {  // load

@@ -24,6 +24,7 @@ const bsp::cli::Program kProgram = {
     "bsp-operator",
     "bsp-operator",
     {{"local run", "run a job on this machine", bsp::local::run},
+     {"local resume", "go on with a job from its checkpoint sets", bsp::local::resume},
      {"local get", "list objects, or print one", bsp::local::local_get},
      {"local describe", "print a BSPJob or a RankMigration for people", bsp::local::local_describe},
      {"local explain", "say why no rank moves, or why ranks moved", bsp::local::local_explain},

@@ -167,17 +167,21 @@ Action Action::keep_sets(Seat seat, const wire::KeepSetsRequest& sets) {
   return {.kind = ActionKind::kKeepSets, .seat = std::move(seat), .number = sets.below, .fields = wire::encode(sets)};
 }
 
-std::optional<std::uint64_t> Action::needs_key() const {
+std::optional<Action::NeededKey> Action::needs_key() const {
   if (!fields) return std::nullopt;
   nlohmann::json copy = *fields;
   const nlohmann::json* image = image_in(copy, kind);
-  return image ? std::optional(count_at<std::uint64_t>(*image, "set")) : std::nullopt;
+  if (image == nullptr) return std::nullopt;
+  return NeededKey{count_at<std::uint64_t>(*image, "set"), text_at(*image, "job"), text_at(*image, "grant")};
 }
 
 Action Action::with_key(std::string key) const {
   Action keyed = *this;
   nlohmann::json copy = *fields;
-  if (nlohmann::json* image = image_in(copy, kind)) (*image)["key"] = std::move(key);
+  if (nlohmann::json* image = image_in(copy, kind)) {
+    (*image)["key"] = std::move(key);
+    image->erase("grant");
+  }
   keyed.fields = std::make_shared<const nlohmann::json>(std::move(copy));
   return keyed;
 }

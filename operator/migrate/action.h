@@ -67,7 +67,12 @@ struct Action {
   static Action load(Seat seat, const wire::LoadRequest& image);
   static Action keep_sets(Seat seat, const wire::KeepSetsRequest& sets);  // its pod's sidecar does
   // The set whose key it needs; nullopt: none.
-  [[nodiscard]] std::optional<std::uint64_t> needs_key() const;
+  struct NeededKey {
+    std::uint64_t set = 0;
+    std::string of_job;  // uid of another job, whose set it is; "": the job's own
+    std::string grant;
+  };
+  [[nodiscard]] std::optional<NeededKey> needs_key() const;
   [[nodiscard]] Action with_key(std::string key) const;
 };
 

@@ -152,7 +152,7 @@ Result<ImageKeys> Seat::image_of(const wire::SaveRequest& asked) const {
   if (!key || key->size() != storage::kKeyBytes)
     return fail(ErrorCode::kInvalid, std::format("request.key: must be {} bytes in base64", storage::kKeyBytes));
   return ImageKeys{.root = config.storage,
-                   .name = {.job_uid = config.job_uid,
+                   .name = {.job_uid = asked.job.empty() ? config.job_uid : asked.job,
                             .set = asked.set,
                             .epoch = asked.epoch,
                             .attempt = asked.attempt,

@@ -86,6 +86,28 @@ class Checkpoints(unittest.TestCase):
             self.assertIn("this attempt began with it", run.local("checkpoints").stdout)
             run.end_well(command)
 
+    def test_a_job_that_was_stopped_is_resumed_elsewhere(self):
+        command = until_told()
+        with LocalJob("e2e-stopped", command, ranks=2, pools="slow=2x0.4,fast=2x0.4", spec="checkpoint: {interval: 1h}",
+                      checkpoints=self.sets) as run:
+            run.wait_for_superstep(5)
+            made = run.local("checkpoint", "--wait")
+            self.assertEqual(made.returncode, 0, made.stderr)
+            stored = self.newest(run)
+            run.process.terminate()
+            _, output = run.wait()
+            self.assertIn(f"local resume {self.sets}", output)
+        kept, = pathlib.Path(self.sets).glob("*.job")
+        self.assertEqual(kept.stat().st_mode & 0o77, 0, "it holds the seed of the keys")
+        # In another namespace, as on another machine that mounts the directory.
+        with LocalJob("e2e-resumed", command, ranks=2, pools="slow=2x0.4,fast=2x0.4", checkpoints=self.sets, resumes=True) as run:
+            run.wait_for_superstep(stored + 3)
+            self.assertFalse(run.ended(), run.output.read_text())
+            self.assertEqual(run.job()["checkpoint"]["restored"], 1)
+            self.assertEqual(run.local("checkpoint", "--wait").returncode, 0)
+            run.end_well(command)
+        self.assertEqual(list(pathlib.Path(self.sets).iterdir()), [], "a job that has succeeded needs no sets")
+
     def test_a_damaged_set_is_left_for_the_one_before(self):
         command = until_told()
         with LocalJob("e2e-damaged", command, ranks=2, pools="slow=2x0.4,fast=2x0.4", backoff=1, spec=INTERVAL,

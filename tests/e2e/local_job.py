@@ -133,13 +133,13 @@ class LocalJob:
     """One `bsp-operator local run` in namespace `name`, in the background; removes everything that the test leaves: the job when the
     context ends, the files when Python does, so that tests and benchmarks can read them after the run.
 
-    `checkpoints`: a directory of this machine for checkpoint sets.
+    `checkpoints`: a directory of this machine for checkpoint sets; `resumes`: the job whose sets lie there goes on.
     `under`: words before the command, as of env(1) or setpriv(1). `spec`: one more line of the manifest. `stamps`: a program's that
     stamps (stamps.py). `volume`: a directory of this machine, mounted as /data."""
 
     def __init__(self, name, command, ranks=2, mode="Off", alpha=5, backoff=0, image="localhost/bsp-apps:dev", heuristic="Auto",
                  pools="slow=1x0.2,fast=3x0.3", manifest=None, under=(), spec="", annotations=None, record=False,
-                 stamps=None, volume=None, sets=("slow", "fast"), checkpoints=None):
+                 stamps=None, volume=None, sets=("slow", "fast"), checkpoints=None, resumes=False):
         self.namespace = name
         self.store = pathlib.Path("/run/bsp-operator") / name
         self.directory = tempfile.mkdtemp(prefix=f"bsp-e2e-{name}-", dir="/tmp")
@@ -156,8 +156,8 @@ class LocalJob:
                                                     command=json.dumps(command), volumes=self.volumes_of(stamps, volume)))
         with open(self.output, "w") as output:
             self.process = subprocess.Popen(
-                [ON_HOST, *under, OPERATOR, "local", "run", "-f", str(file), "--pools", pools, "-n", name, "--plain",
-                 "--summary", str(self.summary_file), *(["--checkpoints", checkpoints] if checkpoints else []), *(["--record", str(self.record_file), "--timeline", str(self.timeline_file)] if record else [])],
+                [ON_HOST, *under, OPERATOR, "local", *(["resume", checkpoints] if resumes else ["run", "-f", str(file)]), "--pools", pools, "-n", name, "--plain",
+                 "--summary", str(self.summary_file), *(["--checkpoints", checkpoints] if checkpoints and not resumes else []), *(["--record", str(self.record_file), "--timeline", str(self.timeline_file)] if record else [])],
                 stdout=output, stderr=subprocess.STDOUT)
 
     @staticmethod

@@ -12,6 +12,7 @@
 #include <format>
 #include <thread>
 
+#include "base/core/base64.h"
 #include "base/core/log.h"
 #include "base/json/fields.h"
 #include "operator/cli/exit_code.h"
@@ -24,6 +25,7 @@
 #include "operator/local/pod_volumes.h"
 #include "operator/local/podman.h"
 #include "operator/reconcile/kernel/status.h"
+#include "operator/reconcile/shell/shell_options.h"
 
 namespace bsp::local {
 namespace {
@@ -66,7 +68,7 @@ Result<void> OneJob::check_job(const std::vector<Pool>& pools) const {
   return {};
 }
 
-Result<void> OneJob::prepare(crds::BspJob job, const std::vector<Pool>& pools) {
+Result<void> OneJob::prepare(crds::BspJob job, const std::vector<Pool>& pools, const std::string& seed) {
   const Place& place = options_.place;
   job_ = std::move(job);
   job_.metadata.name_space = place.name_space;
@@ -85,7 +87,17 @@ Result<void> OneJob::prepare(crds::BspJob job, const std::vector<Pool>& pools) {
   for (const auto& node : nodes_of(pools)) BSP_CHECK_OK(store_->create(node).transform([](const auto&) {}));
   nlohmann::json object;
   to_json(object, job_);
-  return store_->create(object).transform([](const auto&) {});
+  BSP_TRY(nlohmann::json made, store_->create(object));
+  if (seed.empty()) return {};
+  made["status"] = object["status"];
+  BSP_CHECK_OK(store_->update_status(made));
+  return store_
+      ->create({{"apiVersion", "v1"},
+                {"kind", "Secret"},
+                {"metadata", {{"name", reconcile::ShellOptions().authority_name}, {"namespace", place.name_space}}},
+                {"type", "Opaque"},
+                {"data", {{"seed", base64_encode(seed)}}}})
+      .transform([](const auto&) {});
 }
 
 Result<void> OneJob::start() {

@@ -28,7 +28,8 @@ class OneJob {
 
   // Checks everything that can be checked before anything is started, then creates store, nodes and job. Errors name the job's
   // field.
-  Result<void> prepare(crds::BspJob job, const std::vector<Pool>& pools);
+  // A job with a status goes on from there; `seed`: of the keys of its checkpoint sets ("": a new one).
+  Result<void> prepare(crds::BspJob job, const std::vector<Pool>& pools, const std::string& seed = "");
   // Blocks the signals that interrupt(), and starts the operator.
   Result<void> start();
 

@@ -7,9 +7,12 @@
 #include <format>
 #include <vector>
 
+#include "base/core/base64.h"
+#include "base/json/fields.h"
 #include "crds/manifest.h"
 #include "operator/cli/exit_code.h"
 #include "operator/cli/input.h"
+#include "operator/local/cli/kept_job.h"
 #include "operator/local/cli/one_job.h"
 #include "operator/local/cli/place.h"
 #include "operator/local/cli/summary.h"
@@ -18,6 +21,8 @@
 #include "operator/local/pod_logs.h"
 #include "operator/local/pools.h"
 #include "operator/reconcile/shell/record.h"
+#include "operator/reconcile/shell/shell_options.h"
+#include "operator/reconcile/shell/trouble.h"
 #include "operator/screens/timeline.h"
 
 namespace bsp::local {
@@ -31,15 +36,22 @@ struct RunOptions {
   std::string timeline;
   std::string checkpoints;
   bool plain = false;
+  bool resumes = false;
   ServeOptions serve;
 };
 
-Result<RunOptions> parse(std::span<const std::string> words) {
+Result<RunOptions> parse(std::span<const std::string> words, bool resumes) {
   RunOptions o;
-  cli::Command command("bsp-operator local run",
-                       "Run a job on this machine, and remove everything it started when the job ends.");
-  command.text("-f,--filename", "JOB.yaml", "a BSPJob, as kubectl apply takes it; - reads standard input", o.file)
-      .required();
+  cli::Command command(
+      resumes ? "bsp-operator local resume" : "bsp-operator local run",
+      resumes ? "Go on with the job whose checkpoint sets lie in a directory (local run --checkpoints), as far as its "
+                "newest set; the job's files and images must be as they were."
+              : "Run a job on this machine, and remove everything it started when the job ends.");
+  if (resumes)
+    command.argument("DIR", "the directory of the sets", o.checkpoints).required();
+  else
+    command.text("-f,--filename", "JOB.yaml", "a BSPJob, as kubectl apply takes it; - reads standard input", o.file)
+        .required();
   command
       .text(
           "--pools", "NAME=NODESx[SLOTSx]CPU,…",
@@ -57,17 +69,20 @@ Result<RunOptions> parse(std::span<const std::string> words) {
                  });
   command.text("--summary", "FILE", "write the outcome as JSON", o.summary);
   command.text("--timeline", "FILE", "draw the run as SVG", o.timeline);
-  command.option("--checkpoints", "DIR",
-                 "store checkpoint sets in this directory, from which the job goes on after a loss "
-                 "(spec.checkpoint.interval, keep)",
-                 [&o](const std::string& value) -> std::string {
-                   if (value.empty()) return "must name a directory";
-                   o.checkpoints = std::filesystem::absolute(value).string();
-                   return "";
-                 });
+  if (!resumes)
+    command.option("--checkpoints", "DIR",
+                   "store checkpoint sets in this directory, from which the job goes on after a loss "
+                   "(spec.checkpoint.interval, keep)",
+                   [&o](const std::string& value) -> std::string {
+                     if (value.empty()) return "must name a directory";
+                     o.checkpoints = std::filesystem::absolute(value).string();
+                     return "";
+                   });
   command.flag("--plain", "print plain lines even on a terminal", o.plain);
   declare_place(command, o.serve.place);
   BSP_CHECK_OK(command.parse(words));
+  if (resumes) o.checkpoints = std::filesystem::absolute(o.checkpoints).string();
+  o.resumes = resumes;
   return o;
 }
 
@@ -81,6 +96,7 @@ class Run {
   Result<int> operator()() {
     BSP_CHECK_OK(prepare());
     auto status = work();
+    if (auto settled = settle_sets(status.value_or(cli::kFailed)); !settled) view_.say(settled.error().message);
     view_.say("Removing the job and the cluster");
     if (auto removed = one_.remove(); !removed && status) return std::unexpected(removed.error().in("cleaning up"));
     return status;
@@ -90,8 +106,19 @@ class Run {
   // Checks everything that can be checked before anything is started.
   Result<void> prepare() {
     BSP_TRY(const auto pools, parse_pools(options_.pools));
-    BSP_TRY(const cli::Input input, cli::read_input(options_.file));
-    BSP_TRY(crds::BspJob job, crds::read_bsp_job(input.text, input.name));
+    std::string seed;
+    crds::BspJob job;
+    if (options_.resumes) {
+      BSP_TRY(const KeptJob kept, newest_kept_job(options_.checkpoints));
+      BSP_TRY(job, resumed(kept, options_.serve.place.name_space));
+      seed = kept.seed;
+      view_.say(std::format("Job {} goes on from checkpoint set {}, which was made after superstep {}",
+                            job.metadata.name, job.status.checkpoint->sets.back().id,
+                            job.status.checkpoint->superstep.value));
+    } else {
+      BSP_TRY(const cli::Input input, cli::read_input(options_.file));
+      BSP_TRY(job, crds::read_bsp_job(input.text, input.name));
+    }
     if (!options_.mode.empty()) {
       auto mode = crds::enum_from<crds::ReschedulingMode>(options_.mode);
       if (!mode) return std::unexpected(mode.error().in("--mode"));
@@ -108,7 +135,7 @@ class Run {
       job.spec.checkpoint.storage.emplace();
       job.spec.checkpoint.storage->host_path = crds::HostPathSource{options_.checkpoints};
     }
-    return one_.prepare(std::move(job), pools);
+    return one_.prepare(std::move(job), pools, seed);
   }
 
   // The sidecars, of another user, write into it; what it held before stays as it was.
@@ -137,6 +164,7 @@ class Run {
           return finish();
         case OneJob::Turn::kGone:
           view_.say("The job was deleted");
+          deleted_ = true;
           return cli::kFailed;
         case OneJob::Turn::kCannotServe:
           return cli::kFailed;
@@ -147,9 +175,36 @@ class Run {
     }
   }
 
+  // So that the job can be resumed whatever becomes of this process.
+  Result<void> keep_newest_set() {
+    const auto& c = one_.job().status.checkpoint;
+    if (options_.checkpoints.empty() || !c || c->sets.empty() || c->sets.back().id == kept_set_) return {};
+    const kube::Key at{kSecret, options_.serve.place.name_space, reconcile::ShellOptions().authority_name};
+    BSP_TRY(const kube::Object secret, one_.store().get(at));
+    const auto seed = base64_decode(text_at(part_at(secret, "data"), "seed"));
+    if (!seed) return fail(ErrorCode::kInvalid, "the seed of the checkpoint sets can't be read");
+    BSP_CHECK_OK(keep_job(options_.checkpoints, {one_.job(), *seed}));
+    kept_set_ = c->sets.back().id;
+    return {};
+  }
+
+  // A job that has succeeded, or was deleted, needs them no more.
+  Result<void> settle_sets(int status) {
+    if (options_.checkpoints.empty()) return {};
+    if (status == cli::kDone || deleted_) return forget_job(options_.checkpoints, one_.job());
+    const auto& c = one_.job().status.checkpoint;
+    if (!c || c->sets.empty()) return {};
+    BSP_CHECK_OK(keep_newest_set());
+    view_.say(std::format("bsp-operator local resume {} --pools … goes on from checkpoint set {}, superstep {}",
+                          options_.checkpoints, c->sets.back().id, c->superstep.value));
+    return {};
+  }
+
   // Keeps what the job's status shows for a while only.
   void note() {
     const crds::BspJobStatus& status = one_.job().status;
+    if (auto kept = keep_newest_set(); !kept && kept_trouble_.is_news(kept.error().message))
+      view_.say("The job can't be resumed once this command has ended: " + kept.error().message);
     if (running_ == Time{} && status.phase == crds::JobPhase::kRunning)
       if (const auto* c = crds::find_condition(status.conditions, "Running")) running_ = c->last_transition_time;
     if (const auto& d = status.last_decision; d && (calls_.empty() || calls_.back().time != d->time))
@@ -190,15 +245,21 @@ class Run {
   OneJob one_;
   std::vector<screens::CallMade> calls_;
   Time running_{};
+  std::uint64_t kept_set_ = 0;  // the newest that `local resume` knows
+  reconcile::Trouble kept_trouble_;
+  bool deleted_ = false;
 };
 
-}  // namespace
-
-int run(std::span<const std::string> args) {
-  auto options = parse(args);
+int run_or_resume(std::span<const std::string> args, bool resumes) {
+  auto options = parse(args, resumes);
   if (!options) return cli::report_error(options.error());
   auto status = Run(std::move(*options))();
   return status ? *status : cli::report_error(status.error());
 }
+
+}  // namespace
+
+int run(std::span<const std::string> args) { return run_or_resume(args, false); }
+int resume(std::span<const std::string> args) { return run_or_resume(args, true); }
 
 }  // namespace bsp::local

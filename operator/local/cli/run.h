@@ -8,5 +8,7 @@
 namespace bsp::local {
 
 int run(std::span<const std::string> args);
+// `bsp-operator local resume`: the same, from the checkpoint sets of a job that `local run` has run (kept_job.h).
+int resume(std::span<const std::string> args);
 
 }  // namespace bsp::local

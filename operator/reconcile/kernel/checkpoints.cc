@@ -290,9 +290,10 @@ Resumption resume_from(const crds::StoredSet& set, const Observed& o) {
                                   s->transfer.phase == wire::TransferPhase::kRestoring);
     if (!s || loads) continue;
     resumption.loads.push_back(migrate::Action::load(
-        place.seat(), {.image = {.set = set.id, .epoch = set.epoch, .attempt = set.attempt},
-                       .digest = hex_of(std::string_view(*digests).substr(kDigest * rank, kDigest)),
-                       .ignore_files = o.job.spec.checkpoint.shared_files == crds::SharedFiles::kIgnore}));
+        place.seat(),
+        {.image = {.set = set.id, .epoch = set.epoch, .attempt = set.attempt, .job = set.of_job, .grant = set.grant},
+         .digest = hex_of(std::string_view(*digests).substr(kDigest * rank, kDigest)),
+         .ignore_files = o.job.spec.checkpoint.shared_files == crds::SharedFiles::kIgnore}));
   }
   resumption.done = waiting.empty();
   resumption.notes = notes.text();
@@ -300,6 +301,11 @@ Resumption resume_from(const crds::StoredSet& set, const Observed& o) {
     resumption.waits = std::format("the ranks are restored from set {} (superstep {}); not yet: {}", set.id,
                                    set.superstep.value, waiting.text());
   return resumption;
+}
+
+std::uint32_t ranks_of(const crds::StoredSet& set) {
+  const auto digests = base64_decode(set.digests);
+  return digests ? static_cast<std::uint32_t>(digests->size() / kDigest) : 0;
 }
 
 void give_up_set(std::uint64_t id, const std::string& why, crds::BspJobStatus& status) {
@@ -316,7 +322,8 @@ Duration loading_limit(const crds::StoredSet& set, const crds::BspJob& job) {
 std::uint32_t failed_attempts(crds::BspJobStatus& status) {
   if (!status.checkpoint || status.checkpoint->ids_used == 0) return status.attempt;
   crds::CheckpointStatus& c = *status.checkpoint;
-  if (!c.sets.empty() && c.sets.back().attempt == status.attempt) c.without_progress = 0;
+  if (!c.sets.empty() && c.sets.back().of_job.empty() && c.sets.back().attempt == status.attempt)
+    c.without_progress = 0;
   return c.without_progress;
 }
 

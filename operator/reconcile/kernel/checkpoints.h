@@ -57,6 +57,8 @@ struct Resumption {
   std::vector<migrate::Action> loads = {};
 };
 Resumption resume_from(const crds::StoredSet& set, const Observed& o);
+// Of how many ranks it has images.
+std::uint32_t ranks_of(const crds::StoredSet& set);
 // No attempt starts from it again.
 void give_up_set(std::uint64_t id, const std::string& why, crds::BspJobStatus& status);
 // How long a start from it may take beyond JobLimits::start.

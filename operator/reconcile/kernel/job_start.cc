@@ -9,6 +9,7 @@
 #include "base/json/fields.h"
 #include "operator/decide/model/mapping.h"
 #include "operator/reconcile/kernel/checkpoints.h"
+#include "operator/reconcile/kernel/checkpoints/adoption.h"
 #include "operator/reconcile/kernel/gang.h"
 #include "operator/reconcile/kernel/job_kernel.h"
 #include "operator/reconcile/kernel/placement.h"
@@ -41,6 +42,9 @@ void JobKernel::pending() {
   if (o.images_unreadable)
     if (const auto whole = check_without_image(o.job.spec); !whole)
       return enter(JobPhase::kFailed, "TemplateIncomplete", whole.error().message);
+  const Adoption adoption = adopt_set(o, status());
+  if (adoption.waits) return wait_for_capacity(kWaitingForSource, adoption.trouble);
+  if (!adoption.trouble.empty()) return enter(JobPhase::kFailed, kNoSetToRestore, adoption.trouble);
   const auto sets = observe::set_names(o.job.spec.sets, o.nodes);
   const bool by_scheduler = starts_by_scheduler(o);
   std::vector<observe::NodeFacts> to_come;
@@ -303,7 +307,10 @@ bool JobKernel::resumed() {
     // No attempt of the program has failed, and there is one set less to try.
     const std::string why =
         std::format("set {} (superstep {}) can't be used: {}", set->id, set->superstep.value, resumption.unusable);
+    const bool last = is_last_adopted(*set, status());
     give_up_set(set->id, resumption.unusable, status());
+    // Its user wants what another job has computed, not the beginning.
+    if (last) return enter(JobPhase::kFailed, kSetUnusable, why), false;
     ++status().attempt;
     enter(JobPhase::kRestarting, kSetUnusable, why);
     return false;

@@ -146,8 +146,18 @@ struct Advice {
   std::vector<std::string> text = {};     // the explanations of all new calls
 };
 
+// The job from which another begins (spec.restoreFrom), in the same namespace.
+struct SourceJob {
+  std::string uid;
+  std::uint64_t epochs_used = 0;
+  std::vector<crds::StoredSet> sets;
+  std::string grant;    // by which this job may use them
+  std::string trouble;  // why it can't be used; the rest is empty then
+};
+
 struct Observed {
   crds::BspJob job;
+  std::optional<SourceJob> source;              // of a job with spec.restoreFrom that has no status yet
   std::vector<observe::NodeFacts> nodes;        // by name
   std::map<std::string, PodFacts> pods;         // every pod of the job; one that is not in it has ended for certain
   std::vector<crds::RankMigration> migrations;  // every one of the job, by name

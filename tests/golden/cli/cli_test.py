@@ -35,6 +35,7 @@ OPTIONS = {
     "check": "-f --filename -o --output --seconds --start-seconds --move-seconds --cpu -n --namespace --store",
     "convert": "-f --filename --check --seconds --start-seconds --move-seconds --cpu -n --namespace --store",
     "simulate": "-f --file --platform --pools --application --heuristic --mig --call --timeline --record --all -o --output",
+    "local resume": "--pools --mode --record --summary --timeline --plain -n --namespace --store",
     "local run": "-f --filename --pools --mode --record --summary --timeline --checkpoints --plain -n --namespace --store",
     "local get": "-o --output -w --watch -n --namespace --store",
     "local describe": "-n --namespace --store",

@@ -5,6 +5,7 @@
 
 #include "base/core/base64.h"
 #include "base/core/fault.h"
+#include "base/core/log.h"
 #include "base/json/utf8.h"
 #include "base/net/pki.h"
 #include "operator/reconcile/kernel/waves.h"
@@ -17,9 +18,17 @@ namespace {
 
 // The kernels know no secret: the key of a set is derived where its request is sent.
 std::optional<migrate::Action> with_key(const migrate::Action& action, const Prepared& prepared) {
-  const auto set = action.needs_key();
-  if (!set) return action;
-  const auto key = net::derive_key(prepared.signer->sets, std::format("checkpoint set {}", *set));
+  const auto needed = action.needs_key();
+  if (!needed) return action;
+  std::string sets = prepared.signer->sets;
+  if (!needed->of_job.empty()) {
+    if (!prepared.signer->sets_of) return std::nullopt;
+    auto granted = prepared.signer->sets_of(needed->of_job, needed->grant);
+    if (!granted) log_warning("a checkpoint set isn't restored", {{"reason", granted.error().message}});
+    if (!granted) return std::nullopt;
+    sets = std::move(*granted);
+  }
+  const auto key = net::derive_key(sets, std::format("checkpoint set {}", needed->set));
   if (!key) return std::nullopt;
   return action.with_key(base64_encode(*key));
 }

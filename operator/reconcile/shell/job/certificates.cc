@@ -5,6 +5,7 @@
 
 #include "base/core/log.h"
 #include "operator/kube/fields.h"
+#include "operator/reconcile/shell/job/source_job.h"
 
 namespace bsp::reconcile {
 
@@ -38,11 +39,15 @@ Result<std::shared_ptr<const Signer>> Certificates::make_signer(const crds::BspJ
   }
   BSP_TRY(net::PemPair ca,
           goes ? net::create_ca(name, valid.from, valid.to) : net::derive_ca(seed, name, valid.from, valid.to));
-  std::string sets;
+  Signer signer{.ca = std::move(ca), .end = valid.to};
   if (!goes) {
-    BSP_TRY(sets, net::derive_key(seed, std::format("checkpoint sets of job {}", job_.uid)));
+    BSP_TRY(signer.sets, own_sets(seed, job_.uid));
+    signer.sets_of = [seed, at = job_.at.name_space](const std::string& uid, const std::string& grant) {
+      return granted_sets(seed, at, uid, grant);
+    };
+    signer.grant = [seed, at = job_.at.name_space](const std::string& uid) { return grant_of(seed, at, uid); };
   }
-  return std::make_shared<const Signer>(std::move(ca), valid.to, std::move(sets));
+  return std::make_shared<const Signer>(std::move(signer));
 }
 
 Result<void> Certificates::begin(const crds::BspJob& job) {

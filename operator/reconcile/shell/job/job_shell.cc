@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/core/guard.h"
+#include "operator/reconcile/shell/job/source_job.h"
 
 namespace bsp::reconcile {
 
@@ -66,7 +67,8 @@ Duration JobShell::reconcile_until_stored() {
   for (int changes = 0; changes < kMostChanges; ++changes) {
     job = stored_.read();
     if (!job) return let_go();
-    const Observed o = follower_.observe(*job, prepared->sidecars);
+    Observed o = follower_.observe(*job, prepared->sidecars);
+    if (awaits_source(*job)) o.source = read_source(parts_.shell.client, *job, prepared->signer->grant);
     follower_.ask(o, prepared->sidecars);
     const Advice advice = advisor_.advance(o);
     const Step step = reconcile_job(o, advice, parts_.shell.options.limits, parts_.shell.options.job_limits);

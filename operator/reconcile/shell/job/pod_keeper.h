@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -21,6 +22,9 @@ struct Signer {
   net::PemPair ca;
   Time end{};
   std::string sets = {};  // the seed of the keys of its checkpoint sets; "": unknown
+  // Of those of another job, by a grant; and such a grant (source_job.h). Empty with it.
+  std::function<Result<std::string>(const std::string& uid, const std::string& grant)> sets_of = {};
+  std::function<Result<std::string>(const std::string& uid)> grant = {};
 };
 
 // The requests themselves. Thread-safe: several of a job's pods are made at once.

@@ -1,0 +1,66 @@
+#include "operator/reconcile/shell/job/source_job.h"
+
+#include <openssl/crypto.h>
+
+#include <format>
+
+#include "base/net/pki.h"
+#include "operator/kube/client.h"
+
+namespace bsp::reconcile {
+
+Result<std::string> own_sets(std::string_view seed, const std::string& uid) {
+  return net::derive_key(seed, std::format("checkpoint sets of job {}", uid));
+}
+
+Result<std::string> grant_of(std::string_view seed, const std::string& name_space, const std::string& uid) {
+  BSP_TRY(const std::string code,
+          net::derive_key(seed, std::format("grant of {} {} in namespace {}", uid.size(), uid, name_space)));
+  std::string hex;
+  for (const char c : code) hex += std::format("{:02x}", static_cast<unsigned char>(c));
+  return hex;
+}
+
+Result<std::string> granted_sets(std::string_view seed, const std::string& name_space, const std::string& uid,
+                                 const std::string& grant) {
+  BSP_TRY(const std::string due, grant_of(seed, name_space, uid));
+  if (grant.size() != due.size() || CRYPTO_memcmp(grant.data(), due.data(), due.size()) != 0)
+    return fail(ErrorCode::kRefused,
+                std::format("nothing grants jobs of namespace {} the checkpoint sets of job {}", name_space, uid));
+  return own_sets(seed, uid);
+}
+
+bool awaits_source(const crds::BspJob& job) {
+  const auto& c = job.status.checkpoint;
+  return job.spec.restore_from && job.metadata.deletion_timestamp == Time{} && (!c || c->ids_used == 0);
+}
+
+SourceJob read_source(kube::Client& client, const crds::BspJob& job,
+                      const std::function<Result<std::string>(const std::string& uid)>& grant) {
+  SourceJob source;
+  const std::string& name = job.spec.restore_from->job;
+  const auto object = client.get({kBspJob, job.metadata.name_space, name});
+  if (!object) {
+    source.trouble = object.error().code == ErrorCode::kNotFound
+                         ? std::format("there is no job {} in namespace {}", name, job.metadata.name_space)
+                         : object.error().message;
+    return source;
+  }
+  const auto read = crds::bsp_job_from_json(*object);
+  if (!read) {
+    source.trouble = std::format("job {} can't be read: {}", name, read.error().message);
+    return source;
+  }
+  const auto granted = grant(read->metadata.uid);
+  if (!granted) {
+    source.trouble = granted.error().message;
+    return source;
+  }
+  source.uid = read->metadata.uid;
+  source.epochs_used = read->status.epochs_used;
+  source.grant = *granted;
+  if (read->status.checkpoint) source.sets = read->status.checkpoint->sets;
+  return source;
+}
+
+}  // namespace bsp::reconcile

@@ -1,0 +1,135 @@
+// spec.restoreFrom: a job begins with another job's checkpoint set, and nobody with a set of another namespace.
+#include "operator/reconcile/kernel/checkpoints/adoption.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "base/core/base64.h"
+#include "base/net/pki.h"
+#include "operator/reconcile/kernel/checkpoints.h"
+#include "operator/reconcile/shell/job/source_job.h"
+
+namespace bsp::reconcile {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+crds::StoredSet set_of_ranks(std::uint64_t id, std::size_t ranks, const std::string& unusable = "") {
+  crds::StoredSet set;
+  set.id = id;
+  set.superstep = {10 * id};
+  set.epoch = 3 * id;
+  set.digests = base64_encode(std::string(32 * ranks, 'd'));
+  set.unusable = unusable;
+  return set;
+}
+
+Observed job_that_wants(std::optional<std::uint64_t> set = std::nullopt) {
+  Observed o;
+  o.job.spec.ranks = 2;
+  o.job.spec.restore_from = crds::RestoreFrom{.job = "lbm", .set = set};
+  o.source.emplace();
+  o.source->uid = "u-1";
+  o.source->epochs_used = 40;
+  o.source->grant = "granted";
+  o.source->sets = {set_of_ranks(4, 2), set_of_ranks(5, 2), set_of_ranks(6, 2, "damaged")};
+  return o;
+}
+
+TEST(Adoption, TakesTheNewestThatIsUsable) {
+  const Observed o = job_that_wants();
+  crds::BspJobStatus status;
+  const Adoption adoption = adopt_set(o, status);
+  EXPECT_EQ(adoption.trouble, "");
+  ASSERT_THAT(status.checkpoint->sets, SizeIs(1));
+  const crds::StoredSet& set = status.checkpoint->sets[0];
+  EXPECT_EQ(set.id, 5u);
+  EXPECT_EQ(set.of_job, "u-1");
+  EXPECT_EQ(set.grant, "granted");
+  EXPECT_EQ(status.checkpoint->ids_used, 5u) << "its own sets get other numbers";
+  EXPECT_EQ(status.checkpoint->superstep.value, 50u);
+  EXPECT_GE(status.epochs_used, 40u) << "no epoch that the ranks have seen comes again";
+  choose_set(status);
+  ASSERT_NE(set_of_start(status), nullptr);
+  EXPECT_TRUE(is_last_adopted(*set_of_start(status), status));
+  // Once, whatever becomes of the other job.
+  Observed gone = o;
+  gone.source->trouble = "there is no job lbm";
+  EXPECT_EQ(adopt_set(gone, status).trouble, "");
+  EXPECT_THAT(status.checkpoint->sets, SizeIs(1));
+}
+
+TEST(Adoption, TakesTheOneThatIsNamed) {
+  crds::BspJobStatus status;
+  EXPECT_EQ(adopt_set(job_that_wants(6), status).trouble, "");
+  EXPECT_EQ(status.checkpoint->sets[0].id, 6u);
+  EXPECT_EQ(status.checkpoint->sets[0].unusable, "") << "for this job it is untried";
+}
+
+TEST(Adoption, KeepsTheGrantOfAJobBeforeThat) {
+  Observed o = job_that_wants();
+  o.source->sets = {set_of_ranks(7, 2)};
+  o.source->sets[0].of_job = "u-0";
+  o.source->sets[0].grant = "of u-0";
+  crds::BspJobStatus status;
+  EXPECT_EQ(adopt_set(o, status).trouble, "");
+  EXPECT_EQ(status.checkpoint->sets[0].of_job, "u-0");
+  EXPECT_EQ(status.checkpoint->sets[0].grant, "of u-0");
+}
+
+TEST(Adoption, WaitsForTheJobAndFailsWithoutASet) {
+  struct Case {
+    std::string trouble;
+    bool waits;
+    std::function<void(Observed&)> change;
+  };
+  const Case cases[] = {
+      {"job lbm is not known yet", true, [](Observed& o) { o.source.reset(); }},
+      {"there is no job lbm", true, [](Observed& o) { o.source->trouble = "there is no job lbm"; }},
+      {"spec.restoreFrom: job lbm has no checkpoint set", false, [](Observed& o) { o.source->sets.clear(); }},
+      {"spec.restoreFrom.set: job lbm has no checkpoint set 9; it has 4, 5, 6", false,
+       [](Observed& o) { o.job.spec.restore_from->set = 9; }},
+      {"no checkpoint set of job lbm can be used", false,
+       [](Observed& o) { o.source->sets = {set_of_ranks(4, 2, "damaged")}; }},
+      {"spec.ranks: must be 2, the ranks of checkpoint set 5 of job lbm", false,
+       [](Observed& o) { o.job.spec.ranks = 3; }},
+      {"spec.ranks: must be 0", false, [](Observed& o) { o.source->sets[1].digests = "no base64"; }},
+  };
+  for (const Case& one : cases) {
+    Observed o = job_that_wants();
+    one.change(o);
+    crds::BspJobStatus status;
+    const Adoption adoption = adopt_set(o, status);
+    EXPECT_THAT(adoption.trouble, HasSubstr(one.trouble));
+    EXPECT_EQ(adoption.waits, one.waits) << one.trouble;
+    EXPECT_FALSE(status.checkpoint) << one.trouble;
+  }
+}
+
+TEST(Adoption, OfAJobWithoutRestoreFromIsNone) {
+  Observed o = job_that_wants();
+  o.job.spec.restore_from.reset();
+  crds::BspJobStatus status;
+  EXPECT_EQ(adopt_set(o, status).trouble, "");
+  EXPECT_FALSE(status.checkpoint);
+}
+
+TEST(Grants, AreOfOneJobInOneNamespace) {
+  const std::string seed(net::kSeedBytes, 's');
+  const std::string grant = grant_of(seed, "team-a", "u-1").value();
+  EXPECT_EQ(granted_sets(seed, "team-a", "u-1", grant).value(), own_sets(seed, "u-1").value());
+  // As a tenant would write it into the status of a job of another namespace, or for another job.
+  EXPECT_EQ(granted_sets(seed, "team-b", "u-1", grant).error().code, ErrorCode::kRefused);
+  EXPECT_EQ(granted_sets(seed, "team-a", "u-2", grant).error().code, ErrorCode::kRefused);
+  EXPECT_EQ(granted_sets(std::string(net::kSeedBytes, 't'), "team-a", "u-1", grant).error().code, ErrorCode::kRefused);
+  for (const std::string& forged : {std::string(), grant.substr(1), grant + "0", std::string(grant.size(), '0')})
+    EXPECT_FALSE(granted_sets(seed, "team-a", "u-1", forged)) << forged;
+  // No two pairs of a namespace and a uid have the same text.
+  EXPECT_NE(grant_of(seed, "a in namespace b", "u").value(), grant_of(seed, "b", "u in namespace a").value());
+}
+
+}  // namespace
+}  // namespace bsp::reconcile
