@@ -1,6 +1,6 @@
 #!/bin/bash
 # ./dev bench [NAME]: runs the benchmarks; prints ratios, writes results to build/bench/*.json. `kubernetes` has a separate
-# script, and `gain`, `programs` and `seats` take arguments.
+# script, and `gain`, `programs`, `seats` and `checkpoints` take arguments.
 set -euo pipefail
 . images/commands.sh
 
@@ -39,6 +39,12 @@ if [ "${1:-}" = seats ]; then  # only on request: its image needs Debian's mirro
   mkdir -p build/bench
   say "Comparing pods of several ranks with mpirun and with pods of one rank; figures go to build/bench/seats.json"
   in_debian env BSP_BUILD="$tree/build/release" BSP_BENCH_JSON="$tree/build/bench/seats.json" python3 tests/bench/seats.py "$image" "${@:2}"
+  exit
+fi
+if [ "${1:-}" = checkpoints ]; then  # only on request: it takes a quarter of an hour
+  mkdir -p build/bench
+  say "Measuring what checkpoint sets cost; figures go to build/bench/checkpoints.json"
+  in_debian env BSP_BENCH_JSON="$tree/build/bench/checkpoints.json" python3 tests/bench/checkpoints.py "${@:2}"
   exit
 fi
 in_debian cmake --build --preset benchmarks || die "the build failed; its message is above"
