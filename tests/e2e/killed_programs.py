@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""killed_programs.py [NAME…] [--kills N] [--seed S] [--image IMAGE]: MPI programs that check their own results, whose ranks are killed
+at random and go on from checkpoint sets; with --image (images/programs.packages) Debian's programs of debian_programs.py, whose output is
+compared with that of a run without a kill. Real pods of the local mode, two ranks; on request only.
+
+Prints a row for each program; exits with 1 if one failed."""
+import argparse
+import os
+import pathlib
+import random
+import re
+import shutil
+import tempfile
+import time
+
+import debian_programs
+from failure_matrix_test import descendants
+from local_job import TOLD, LocalJob, kill, program_manifest, wait_for
+
+ENDLESS = "1000000000"
+POOLS = "slow=2x0.5,fast=2x0.5"
+# Those with TOLD run until they are told to end; the others long enough for two kills.
+OWN = {
+    "lattice_boltzmann": (["lattice_boltzmann", "--width", "256", "--height", "128", "--supersteps", "1000000", "--until", TOLD], r"OK field crc"),
+    "smith_waterman": (["smith_waterman", "--rows", "9000", "--columns", "9000", "--blocks", "1500", "--verify"], r": OK .*, equal to the sequential"),
+    "lu": (["lu", "--order", "3000", "--block", "5", "--verify"], r": OK .*, equal to the sequential"),
+    "fractal": (["fractal", "--width", "512", "--height", "4000", "--range", "4", "--verify"], r": OK .*, equal to the sequential"),
+    "moved_clocks": (["moved_clocks", TOLD], "OK clocks"),
+    "moved_windows": (["moved_windows", ENDLESS, TOLD], "OK windows"),
+    "moved_files": (["moved_files", ENDLESS, "/data", TOLD], "OK files"),
+    "moved_fortran": (["moved_fortran", ENDLESS, TOLD], "OK fortran"),
+    "blocking_calls": (["shim_blocking_calls", "threads", TOLD], "ok blocking calls"),
+    "undelivered": (["shim_undelivered", ENDLESS, TOLD], "ok undelivered"),
+    "shared_files": (["shared_files", "append", "/data", TOLD], "OK shared"),
+}
+IN_PLACE = {"moved_files"}  # it rewrites a ring of blocks, and what it reads it has written since the set
+
+
+def kill_at_random(job, kills, draw):
+    """How many losses it went on from, and the supersteps that were computed again."""
+    done, again = 0, 0
+    for _ in range(kills):
+        before = len(job.job().get("checkpoint", {}).get("sets", []))
+        wait_for("a set", lambda: job.ended() or (job.job()["phase"] == "Running" and job.job().get("checkpoint", {}).get("sets")), 240,
+                 lambda: f"{before} {job.job().get('checkpoint')} {job.output.read_text()[-2000:]}")
+        if job.ended():
+            break
+        time.sleep(draw.uniform(0, 4))
+        if job.ended():
+            break
+        status, rank = job.job(), draw.randrange(2)
+        attempt, at = status.get("attempt", 0), status.get("superstep", 0)
+        try:
+            init = int(job.container_of(rank, "{{.Pid}}"))
+            program = descendants(init)[1:]
+        except (ValueError, OSError):
+            continue  # the job has just ended
+        for pid in program:
+            try:
+                kill(pid)
+            except ProcessLookupError:
+                pass
+        wait_for("the next attempt", lambda: job.ended() or (job.job().get("attempt", 0) > attempt and job.job()["phase"] == "Running"), 240,
+                 lambda: job.output.read_text()[-2000:])
+        if not job.ended() and "restored" in job.job().get("checkpoint", {}):
+            done += 1
+            again += max(0, at - job.job().get("superstep", 0))
+    return done, again
+
+
+def last_attempt(job):
+    """What rank 0 wrote since the last set that it went on from."""
+    logs = sorted((job.store_here() / "logs").glob("*-r0-g*/app.log"), key=lambda path: int(re.search(r"-g(\d+)/", str(path)).group(1)))
+    return [line.split(" ", 3)[3] for line in logs[-1].read_text(errors="replace").splitlines() if line.count(" ") >= 3] if logs else []
+
+
+def own(name, options, draw):
+    command, said = OWN[name]
+    with tempfile.TemporaryDirectory(prefix="bsp-killed-", dir="/tmp") as directory:
+        volume = pathlib.Path(directory) / "volume"
+        volume.mkdir()
+        os.chmod(directory, 0o755)
+        volume.chmod(0o777)
+        spec = f"checkpoint: {{interval: 2s, sharedFiles: {'Ignore' if name in IN_PLACE else 'Check'}}}"
+        with LocalJob(f"killed-{name.replace('_', '-')}", command, pools=POOLS, backoff=3, spec=spec, volume=volume,
+                      checkpoints=str(pathlib.Path(directory) / "sets")) as job:
+            went_on, again = kill_at_random(job, options.kills, draw)
+            if TOLD in command and not job.ended():
+                job.wait_for_superstep(job.job().get("superstep", 0) + 2)
+                job.tell()
+            status, output = job.wait(600)
+            right = status == 0 and re.search(said, "\n".join(job.summary()["rank0_output"]))
+            return went_on, again, bool(right), "" if right else output[-1500:]
+
+
+def debian(name, options, draw):
+    program = debian_programs.PROGRAMS[name]
+    expected, _ = debian_programs.run(name, program, options.image, 0)
+    directory = pathlib.Path(tempfile.mkdtemp(prefix=f"bsp-killed-{name}-", dir="/tmp"))
+    try:
+        if (debian_programs.INPUTS / name).exists():
+            shutil.copytree(debian_programs.INPUTS / name, directory, dirs_exist_ok=True)
+        if program.make:
+            program.make(directory)
+        directory.chmod(0o777)
+        manifest = program_manifest(directory, options.image, program.command, superstep=program.superstep)
+        manifest = manifest.replace("backoffLimit: 0", "backoffLimit: 3").replace("  superstep:", "  checkpoint: {interval: 2s}\n  superstep:", 1)
+        with tempfile.TemporaryDirectory(prefix="bsp-killed-sets-", dir="/tmp") as sets, \
+                LocalJob(f"killed-{name}", [], manifest=manifest, pools="slow=2x0.8,fast=2x0.8", checkpoints=sets) as job:
+            went_on, again = kill_at_random(job, options.kills, draw)
+            status, output = job.wait(900)
+            lines = program.cleaned(last_attempt(job))
+        for result in program.results:
+            lines += program.cleaned((directory / result).read_text(errors="replace").splitlines())
+        right = status == 0 and lines and lines == expected[len(expected) - len(lines):]
+        return went_on, again, bool(right), "" if right else output[-1500:]
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--kills", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--image")
+    options = parser.parse_args()
+    programs = debian_programs.PROGRAMS if options.image else OWN
+    print(f"seed {options.seed}\n| program | kills gone on from | supersteps computed again | result |\n| --- | --- | --- | --- |", flush=True)
+    failed = False
+    for name in options.names or programs:
+        draw = random.Random(f"{options.seed} {name}")
+        try:
+            went_on, again, right, why = (debian if options.image else own)(name, options, draw)
+        except (AssertionError, RuntimeError) as error:
+            went_on, again, right, why = 0, 0, False, str(error)[-1500:]
+        failed |= not right
+        print(f"| {name} | {went_on} of {options.kills} | {again} | {'right' if right else 'WRONG'} |{' ' + why if why else ''}", flush=True)
+    return failed
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
