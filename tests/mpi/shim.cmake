@@ -32,7 +32,7 @@ foreach(source ${shim_programs})
   list(APPEND shim_program_targets shim_${name})
 endforeach()
 # The shim and MPI must find what these replace of the C library.
-set_target_properties(shim_blocked shim_blocked_files shim_same_files shim_set_clock shim_lost_pointer shim_timers shim_unreadable PROPERTIES ENABLE_EXPORTS ON)
+set_target_properties(shim_blocked shim_blocked_files shim_same_files shim_set_clock shim_lost_pointer shim_timers shim_unreadable shim_listening PROPERTIES ENABLE_EXPORTS ON)
 target_sources(shim_ignored PRIVATE ${ignored_arguments}/ignored_arguments.gen.h)
 target_include_directories(shim_ignored PRIVATE ${ignored_arguments})
 target_sources(shim_every_procedure PRIVATE ${every_procedure}/every_procedure.gen.h)

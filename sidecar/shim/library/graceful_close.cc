@@ -51,6 +51,13 @@ bool has_closed(int fd) {
   }
 }
 
+// One that listens has none: half-closing it is no error, and nothing would ever come.
+bool has_peer(int fd) {
+  sockaddr_storage peer{};
+  socklen_t bytes = sizeof peer;
+  return ::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &bytes) == 0;
+}
+
 }  // namespace
 
 void ignore_link_errors() {
@@ -88,7 +95,7 @@ extern "C" {
 BSP_EXPORT int shutdown(int fd, int how) noexcept {
   static const auto next = BSP_NEXT(shutdown);
   if (!closing_links.load(std::memory_order_relaxed) || how != SHUT_RDWR ||
-      !is_transport_code(__builtin_return_address(0)))
+      !is_transport_code(__builtin_return_address(0)) || !has_peer(fd))
     return next(fd, how);
   const int kept = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
   if (kept < 0) return next(fd, how);
@@ -96,7 +103,7 @@ BSP_EXPORT int shutdown(int fd, int how) noexcept {
   if (rc == 0)
     half_closed.push_back(kept);
   else
-    ::close(kept);  // it was never connected
+    ::close(kept);  // its peer has reset it
   return rc;
 }
 

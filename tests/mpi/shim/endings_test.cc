@@ -190,5 +190,12 @@ TEST(Endings, RankWhoseNextEpochCantBeReadEnds) {
   EXPECT_TRUE(job.stderr_of(0).contains(epoch + " can't be read: ")) << job.stderr_of(0);
 }
 
+// They have no peers whose end a close could wait for.
+TEST(Shim, WaitsForNothingOfListeningSockets) {
+  Job job({.ranks = 1, .program = "shim_listening", .arguments = {"1000000"}, .environment = {}});
+  job.go_through(3);
+  job.finish_ok();
+}
+
 }  // namespace
 }  // namespace bsp::test
