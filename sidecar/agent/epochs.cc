@@ -258,6 +258,19 @@ void Epochs::vacate(std::uint32_t seat) {
 
 std::uint64_t Epochs::highest_prepared() const { return entries_.empty() ? 0 : entries_.rbegin()->first; }
 
+Epochs::Parting Epochs::parting(std::uint32_t seat) const {
+  Parting bits{};
+  const auto now = opened_[seat] ? entries_.find(*opened_[seat]) : entries_.end();
+  if (now == entries_.end() || now->first >= highest_prepared()) return bits;
+  const std::vector<wire::Member>& next = entries_.rbegin()->second.plan.members;
+  const std::vector<std::uint32_t>& local = now->second.local;
+  const auto mine = std::ranges::find(local, seat, [&](std::uint32_t r) { return now->second.plan.members[r].seat; });
+  if (mine == local.end()) return bits;
+  for (std::size_t i = 0; i < local.size(); ++i)
+    if (next[local[i]].pod != next[*mine].pod) bits[i / 64] |= std::uint64_t{1} << i % 64;
+  return bits;
+}
+
 Result<pmix::AllGather*> Epochs::all_gather(std::uint64_t epoch) {
   auto it = entries_.find(epoch);
   if (it != entries_.end()) return it->second.all_gather.get();

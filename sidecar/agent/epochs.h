@@ -8,6 +8,7 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -58,6 +59,10 @@ class Epochs {
   [[nodiscard]] std::optional<std::uint64_t> opened() const;  // the latest that any seat has ever opened
   [[nodiscard]] const wire::EpochPlan* open_plan() const;     // null: none is open
   [[nodiscard]] std::uint64_t highest_prepared() const;
+  // A bit for each rank of this pod in the epoch that is open at `seat`, ascending: whether the latest prepared epoch has it in another pod
+  // than the rank of this seat.
+  using Parting = std::array<std::uint64_t, wire::kMostSeats / 64>;
+  [[nodiscard]] Parting parting(std::uint32_t seat) const;
 
   // The decisions that led to them.
   [[nodiscard]] Followed& followed() { return followed_; }

@@ -175,6 +175,12 @@ void Seat::start_if_due() {
     }
 }
 
+void Seat::tell_parting() {
+  static_assert(BSP_RING_SEATS == wire::kMostSeats);
+  const Epochs::Parting bits = pod_.epochs.parting(number_);
+  for (std::size_t i = 0; i < bits.size(); ++i) BSP_RING_STORE(ring_->parting[i], bits[i]);
+}
+
 // Continues the program if it is stopped and has not entered the open epoch yet. Safe to repeat: a rank that waits
 // for epoch n differs from one that has left it by the epoch it last opened, which the shim writes when it opens one.
 // In a new pod's ring that is 0 until then, as it should be.

@@ -91,6 +91,8 @@ class Seat {
 
   // With spec.cpu: Common a rank's first plan says with which CPU features its program starts. Call after each that is prepared.
   void start_if_due();
+  // Tells the program which ranks a prepared epoch takes away from it (ring.h). Call after each that is prepared or opened.
+  void tell_parting();
   [[nodiscard]] nlohmann::json saved() const;
   void adopt(const nlohmann::json& saved);
   // A previous sidecar opened the epoch, and bsp-init has not connected yet.

@@ -101,6 +101,7 @@ Result<json> Seat::open_epoch(const net::Request& request) {
     clear_gate(*ring_);  // it has served its purpose; left set, it would close the new epoch at once
     pod_.epochs.followed().end_gate(request.fields);
   }
+  tell_parting();
   // Before the program continues, and again if it has failed before.
   if (fresh || !pod_.is_saved()) BSP_CHECK_OK(pod_.save());
   continue_if_due();

@@ -132,7 +132,10 @@ Result<json> Sidecar::prepare_epoch(const net::Request& request) {
   BSP_CHECK_OK(epochs_.prepare(std::move(plan)));
   // The operator relies on no epoch before this one being opened here, by a next sidecar either.
   BSP_CHECK_OK(save());
-  for (const auto& seat : seats_) seat->start_if_due();
+  for (const auto& seat : seats_) {
+    seat->start_if_due();
+    seat->tell_parting();
+  }
   return json::object();
 }
 

@@ -22,6 +22,7 @@
 #define BSP_RING_TEXT 160u       /* bytes of a reason, NUL included */
 #define BSP_RING_COLLECTIVES 17u /* of names::kEdgeCalls (crds/names.h) */
 #define BSP_RING_PARTNERS 16u    /* ranks that a rank hears from most */
+#define BSP_RING_SEATS 256u      /* ranks that a pod can have */
 
 /* What one rank did in one superstep. Writer: shim. A copy is valid only if `superstep` has the expected
  * value before and after copying (the shim sets it to 0 first and to its value last). */
@@ -123,6 +124,11 @@ struct bsp_ring {
   uint32_t partner_ranks[BSP_RING_PARTNERS]; /* world ranks */
   uint64_t partner_bytes[BSP_RING_PARTNERS];
   uint64_t partners_superstep;
+
+  /* Which ranks of this pod won't be in one pod with this rank any more if the latest prepared epoch is opened: bit i % 64 of
+   * word i / 64 for the i-th of the open epoch's BSP_LOCAL_RANKS. Writer: sidecar, before it confirms that the epoch is prepared,
+   * so it is right at every gate that is committed for that epoch. */
+  uint64_t parting[BSP_RING_SEATS / 64];
 };
 
 #endif

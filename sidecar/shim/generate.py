@@ -78,6 +78,7 @@ SHARED_POINTER = r"File_\w+_(shared|ordered|ordered_begin)"
 
 # Statements to run after success.
 HOOKS = {
+    "Comm_split_type": "note_split_type(*newcomm, split_type, info)",  # after wrap()
     "Type_set_name": "note_name(type, type_name)",
     "File_set_view": "note_view(fh, etype, filetype)",
     "File_get_view": "note_committed(*etype), note_committed(*filetype)",  # copies of committed datatypes

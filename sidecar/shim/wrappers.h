@@ -10,6 +10,7 @@
 #include "sidecar/shim/messages/interruptible.h"
 #include "sidecar/shim/messages/requests.h"
 #include "sidecar/shim/objects/files.h"
+#include "sidecar/shim/objects/windows.h"
 
 namespace bsp::shim {
 

@@ -1,5 +1,6 @@
 #include "sidecar/shim/epoch/blockers.h"
 
+#include "sidecar/shim/epoch/epoch.h"
 #include "sidecar/shim/messages/matched_messages.h"
 #include "sidecar/shim/messages/requests.h"
 #include "sidecar/shim/messages/undelivered.h"
@@ -34,6 +35,7 @@ std::string name_of(const Request& request) {
 Blocker blocker() {
   const auto lasting = [](std::string reason) { return Blocker{.reason = std::move(reason)}; };
   if (std::string of_window = window_blocker(); !of_window.empty()) return lasting(of_window);
+  if (std::string of_ranks = parting_blocker(parts_from); !of_ranks.empty()) return lasting(of_ranks);
   if (std::string of_file = file_blocker(); !of_file.empty()) return lasting(of_file);
   if (std::string of_comm = revoked_blocker(); !of_comm.empty()) return lasting(of_comm);
   if (std::string of_tools = tools_blocker(); !of_tools.empty()) return lasting(of_tools);

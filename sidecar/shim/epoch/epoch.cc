@@ -112,6 +112,20 @@ std::string descriptor_text() {
   }
 }
 
+// Of "4,5,6", up to what isn't such a list.
+std::vector<std::uint32_t> numbers_in_list(const std::string& text) {
+  std::vector<std::uint32_t> numbers;
+  for (const char* p = text.c_str(); *p != '\0';) {
+    char* end = nullptr;
+    numbers.push_back(static_cast<std::uint32_t>(std::strtoul(p, &end, 10)));
+    p = *end == ',' ? end + 1 : end;
+    if (end == p && *p != '\0') break;
+  }
+  return numbers;
+}
+
+std::vector<int> ranks_of_pod;  // in the open epoch, ascending
+
 void init_session() {
   static const char* const kLevels[] = {"MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED", "MPI_THREAD_SERIALIZED",
                                         "MPI_THREAD_MULTIPLE"};
@@ -145,14 +159,9 @@ bool read_descriptor(EpochDescriptor& out) {
     } else if (key == names::kEpochRanks) {
       out.ranks = std::atoi(value.c_str());
     } else if (key == names::kEpochRankSets) {
-      for (const char* p = value.c_str(); *p != '\0';) {
-        char* end = nullptr;
-        out.sets.push_back(static_cast<std::uint32_t>(std::strtoul(p, &end, 10)));
-        p = *end == ',' ? end + 1 : end;
-        if (end == p && *p != '\0') break;
-      }
+      out.sets = numbers_in_list(value);
     } else if (key == names::kEpochLocalRanks) {
-      out.local_ranks = 1 + static_cast<int>(std::ranges::count(value, ','));
+      for (const std::uint32_t rank : numbers_in_list(value)) out.local_ranks.push_back(static_cast<int>(rank));
     } else {
       out.pmix[key] = value;
     }
@@ -181,6 +190,12 @@ void unmap_ring() {
   state.ring = nullptr;
 }
 
+bool parts_from(int rank) {
+  const auto at = static_cast<std::size_t>(std::ranges::lower_bound(ranks_of_pod, rank) - ranks_of_pod.begin());
+  return at < ranks_of_pod.size() && at < BSP_RING_SEATS && ranks_of_pod[at] == rank &&
+         (BSP_RING_LOAD(state.ring->parting[at / 64]) >> at % 64 & 1) != 0;
+}
+
 void open_first_epoch(int thread_level) {
   state.thread_level = thread_level;
   state.multiple = thread_level == MPI_THREAD_MULTIPLE;
@@ -204,7 +219,8 @@ void open_epoch(const EpochDescriptor& descriptor) {
   state.epoch = descriptor.epoch;
   state.rank = descriptor.rank;
   state.size = descriptor.ranks;
-  state.shares_memory = descriptor.local_ranks > 1;
+  state.shares_memory = descriptor.local_ranks.size() > 1;
+  ranks_of_pod = descriptor.local_ranks;
   choose_transports();
   map_ring();
   BSP_RING_STORE(state.ring->state, static_cast<std::uint32_t>(BSP_RANK_OPENING));

@@ -14,7 +14,7 @@ struct EpochDescriptor {
   std::uint64_t epoch = 0;
   int rank = -1;
   int ranks = 0;
-  int local_ranks = 1;                      // those of this pod
+  std::vector<int> local_ranks;             // those of this pod, ascending; empty: this one alone
   std::vector<std::uint32_t> sets;          // Set number of each rank
   std::map<std::string, std::string> pmix;  // PMIX_* variables
 };
@@ -30,6 +30,9 @@ void open_epoch(const EpochDescriptor& descriptor);
 // Closes the session; leaves no MPI socket or descriptor open. All objects, including world and self, must be freed
 // first.
 void close_epoch();
+
+// Whether a world rank is another one of this pod that won't be with this one in the next epoch. At a committed gate.
+bool parts_from(int rank);
 
 // The ring is mapped while an epoch is open, and after the last epoch until exit.
 void map_ring();

@@ -231,7 +231,10 @@ void wrap(MPI_Comm* handle) {
 void wrap(MPI_Comm* handle, MPI_Comm parent) {
   wrap(handle);
   Comm* made = object_of<Comm>(*handle);
-  if (const Comm* of = comm_of(parent); made != nullptr && of != nullptr) made->origin = origin_on(*of);
+  const Comm* of = comm_of(parent);
+  if (made == nullptr || of == nullptr) return;
+  made->origin = origin_on(*of);
+  made->shares_memory = of->shares_memory;
 }
 
 // Threads may make such communicators of the same ranks in any order only if their tags differ.
@@ -244,6 +247,7 @@ void wrap_tagged(MPI_Comm* handle, MPI_Comm parent, int tag) {
     of = &world;
     tag = -1 - tag;  // none of the world's own
   }
+  made->shares_memory = of->shares_memory;
   const Peers* members = intern_peers(all_ranks(*made));
   std::lock_guard guard(pools_lock);
   made->origin = combined(combined(of->origin, static_cast<std::uint64_t>(tag)), ++of->made[{members, tag}]);

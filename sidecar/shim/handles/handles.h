@@ -61,7 +61,9 @@ struct Comm : Object {
   std::atomic<std::uint64_t> collectives{0};  // that this rank has begun on it
   const Peers* peers = nullptr;
   bool inter = false;
-  bool whole = false;        // includes all ranks: its collectives may be superstep edges
+  bool whole = false;  // includes all ranks: its collectives may be superstep edges
+  // MPI_Comm_split_type has said so of its ranks, or a window on it, or it was made from such a one (objects/windows.h).
+  bool shares_memory = false;
   std::int64_t id = 0;       // the same on all its ranks and unique to it; 0: not agreed yet (recipes.h)
   std::uint64_t origin = 0;  // which call made it: a hash, the same on all its ranks without asking them
   std::map<std::pair<const Peers*, int>, std::uint64_t> made;  // from it by wrap_tagged(), by ranks and tag

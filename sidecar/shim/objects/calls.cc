@@ -53,7 +53,10 @@ template <class Start>
 int idup(MPI_Comm from, MPI_Comm* made, MPI_Request* request, const char* what, Start start) {
   Comm* object = comms.create(pre.comm_null);
   begin_collective(from);
-  if (const Comm* of = comm_of(from)) object->origin = origin_on(*of);
+  if (const Comm* of = comm_of(from)) {
+    object->origin = origin_on(*of);
+    object->shares_memory = of->shares_memory;
+  }
   const int rc = start(&object->real);
   if (rc != MPI_SUCCESS) {
     comms.destroy(object);

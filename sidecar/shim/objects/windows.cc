@@ -101,7 +101,36 @@ void forget_lock(Win& window, int target) {
   if (held != window.locks.end()) window.locks.erase(held);
 }
 
+// MPI 4.1's other way to ask for it.
+bool names_shared_memory(MPI_Info info) {
+  char value[sizeof "mpi_shared_memory" + 1] = "";
+  int bytes = sizeof value, found = 0;
+  return info != pre.info_null &&
+         real.Info_get_string(to_real(info), "mpi_hw_resource_type", &bytes, value, &found) == MPI_SUCCESS &&
+         found != 0 && std::strcmp(value, "mpi_shared_memory") == 0;
+}
+
 }  // namespace
+
+namespace bsp::shim {
+
+void note_split_type(MPI_Comm made, int split_type, MPI_Info info) {
+  Comm* comm = object_of<Comm>(made);
+  if (comm != nullptr &&
+      (split_type == MPI_COMM_TYPE_SHARED || (split_type == MPI_COMM_TYPE_HW_GUIDED && names_shared_memory(info))))
+    comm->shares_memory = true;
+}
+
+std::string parting_blocker(bool (*parts_from)(int rank)) {
+  const auto parts = [&](const Comm* comm) {
+    return comm->shares_memory && !comm->inter && std::ranges::any_of(comm->peers->world, parts_from);
+  };
+  if (!parts(&world) && std::ranges::none_of(comms.live(), parts)) return "";
+  return "a communicator whose ranks share memory (MPI_COMM_TYPE_SHARED) and would part: move all of its pod's ranks "
+         "together, or let the program free it";
+}
+
+}  // namespace bsp::shim
 
 extern "C" {
 
@@ -137,8 +166,10 @@ int MPI_Win_allocate_shared(MPI_Aint size, int disp_unit, MPI_Info info, MPI_Com
   made.bytes = size;
   made.displacement_unit = disp_unit;
   if (state.epochs && is_of_one_rank(comm)) return allocate(std::move(made), info, comm, baseptr, win);
-  return adopted(real.Win_allocate_shared(size, disp_unit, to_real(info), to_real(comm), baseptr, win), win,
-                 std::move(made), comm, info);
+  const int rc = real.Win_allocate_shared(size, disp_unit, to_real(info), to_real(comm), baseptr, win);
+  // The program relies on it, whoever has told it so.
+  if (Comm* of = comm_of(comm); rc == MPI_SUCCESS && of != nullptr) of->shares_memory = true;
+  return adopted(rc, win, std::move(made), comm, info);
 }
 
 int MPI_Win_shared_query(MPI_Win win, int rank, MPI_Aint* size, int* disp_unit, void* baseptr) {

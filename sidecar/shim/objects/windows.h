@@ -15,12 +15,26 @@
 //    and until then the program may use neither the origin's buffer nor the target's memory.
 //  * Between unlocking and locking again no rank runs the program's code, so nobody else gets the lock. The locks that
 //    were held together are compatible, so all can be acquired again in any order.
+//
+// Memory that ranks share (MPI_Win_allocate_shared) doesn't move: such a window postpones every gate. MPI_Comm_split_type(…,
+// MPI_COMM_TYPE_SHARED) promises of its ranks that they can make one. What it says is true of the epoch in which it is called: the
+// ranks of one pod. The promise holds as long as the communicator, or one made from it, is there: a gate after which two of its
+// ranks would be in different pods is postponed. They move together, others move as they like, and a communicator that was freed
+// holds nobody.
 #pragma once
+
+#include <mpi.h>
 
 #include <cstdint>
 #include <string>
 
 namespace bsp::shim {
+
+// MPI_Comm_split_type has made this.
+void note_split_type(MPI_Comm made, int split_type, MPI_Info info);
+
+// "", or why ranks must not part that share memory, if the next epoch parts this rank from one of them.
+std::string parting_blocker(bool (*parts_from)(int rank));
 
 // What prevents a window from being closed now; "" if nothing does. Completes the accesses of passive epochs, so that
 // their requests (MPI_Rput) don't hold the rank back.

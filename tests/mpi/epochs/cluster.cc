@@ -115,7 +115,16 @@ long Process::resident_kib() const {
 }
 
 Cluster::Cluster(std::uint32_t ranks, std::uint32_t seats)
-    : sidecars((ranks + seats - 1) / seats), seats_(seats), links_(ranks) {
+    : sidecars((ranks + seats - 1) / seats),
+      seats_(sidecars.size()),
+      first_pods_(pods()),
+      links_(ranks),
+      pod_links_(sidecars.size()) {
+  for (std::uint32_t r = 0; r < ranks; ++r) {
+    places_.push_back({.pod = r / seats, .seat = r % seats});
+    seats_[r / seats].push_back(r);
+  }
+  planned_ = places_;
   static unsigned clusters = 0;
   number_ = clusters++ % 12;
   char name[] = "/tmp/bsp-epochs-XXXXXX";
@@ -123,6 +132,7 @@ Cluster::Cluster(std::uint32_t ranks, std::uint32_t seats)
   ::chmod(directory_.c_str(), 0755);
   Time now = SystemClock{}.now();
   ca_ = net::create_ca("test-job", now - 1h, now + 24h).value();
+  for (std::uint32_t r = 0; r < ranks; ++r) std::filesystem::create_directory_symlink(run_dir(r), home(r));
 }
 
 Cluster::~Cluster() {
@@ -133,27 +143,54 @@ Cluster::~Cluster() {
 
 std::vector<std::uint32_t> Cluster::ranks_of(std::uint32_t pod) const {
   std::vector<std::uint32_t> here;
-  for (std::uint32_t r = pod * seats_; r < std::min((pod + 1) * seats_, ranks()); ++r) here.push_back(r);
+  for (std::uint32_t r = 0; r < ranks(); ++r)
+    if (places_[r].pod == pod) here.push_back(r);
   return here;
 }
 
-std::string Cluster::directory_of(std::uint32_t pod) const {
-  return directory_ + "/rank" + std::to_string(pod * seats_);
+std::uint32_t Cluster::add_pod(std::vector<std::uint32_t> seats) {
+  seats_.push_back(std::move(seats));
+  sidecars.emplace_back();
+  pod_links_.emplace_back();
+  return pods() - 1;
 }
-std::string Cluster::identity_of(std::uint32_t pod) const { return std::format("job-r{}-g1", pod * seats_); }
+
+void Cluster::plan_move(std::uint32_t rank, std::uint32_t pod) {
+  const auto seat = std::ranges::find(seats_.at(pod), rank) - seats_[pod].begin();
+  planned_[rank] = {.pod = pod, .seat = static_cast<std::uint32_t>(seat)};
+}
+
+std::vector<std::uint32_t> Cluster::arrive() {
+  std::vector<std::uint32_t> moved;
+  for (std::uint32_t r = 0; r < ranks(); ++r) {
+    if (places_[r] == planned_[r]) continue;
+    places_[r] = planned_[r];
+    connect(links_[r], places_[r].pod);
+    std::filesystem::remove(home(r));
+    std::filesystem::create_directory_symlink(run_dir(r), home(r));
+    moved.push_back(r);
+  }
+  return moved;
+}
+
+std::string Cluster::directory_of(std::uint32_t pod) const { return std::format("{}/pod{}", directory_, pod); }
+std::string Cluster::identity_of(std::uint32_t pod) const {
+  return std::format("job-r{}-g{}", seats_[pod].front(), pod < first_pods_ ? 1 : pod + 1);
+}
 std::string Cluster::address_of(std::uint32_t pod) const {
   // Loopback addresses unique to this process and cluster, so that test programs can run in parallel.
   unsigned own = static_cast<unsigned>(::getpid());
   return std::format("127.{}.{}.{}:7600", 1 + own / 250 % 250, own % 250, 20 * number_ + pod + 1);
 }
 std::string Cluster::run_dir(std::uint32_t rank) const {
-  const std::string pod = directory_of(pod_of(rank));
-  return ranks_of(pod_of(rank)).size() == 1 ? pod : std::format("{}/seat-{}", pod, rank % seats_);
+  const auto [pod, seat] = places_[rank];
+  return seats_[pod].size() == 1 ? directory_of(pod) : std::format("{}/seat-{}", directory_of(pod), seat);
 }
 std::string Cluster::pod(std::uint32_t rank) const { return identity_of(pod_of(rank)); }
 std::string Cluster::address(std::uint32_t rank) const { return address_of(pod_of(rank)); }
-std::string Cluster::log(std::uint32_t rank) const {
-  std::ifstream file(directory_of(pod_of(rank)) + ".log");
+std::string Cluster::log(std::uint32_t rank) const { return log_of(pod_of(rank)); }
+std::string Cluster::log_of(std::uint32_t pod) const {
+  std::ifstream file(directory_of(pod) + ".log");
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
@@ -184,7 +221,7 @@ void Cluster::start_sidecar(std::uint32_t pod, std::vector<std::string> environm
     environment.push_back(std::format("{}={}", name, value));
   };
   std::string here;
-  for (const std::uint32_t rank : ranks_of(pod)) here += std::format("{}{}", here.empty() ? "" : ",", rank);
+  for (const std::uint32_t rank : seats_[pod]) here += std::format("{}{}", here.empty() ? "" : ",", rank);
   set(names::kEnvRank, here);
   set(names::kEnvRanks, std::to_string(ranks()));
   set(names::kEnvPod, identity_of(pod));
@@ -193,20 +230,23 @@ void Cluster::start_sidecar(std::uint32_t pod, std::vector<std::string> environm
   set(names::kEnvRunDir, directory_of(pod));
   if (without_init) set(names::kEnvWithoutInit, "1");
   sidecars[pod] = Process({BSP_BINARY_DIR "/bin/bsp-sidecar"}, environment, directory_of(pod) + ".log");
-  for (const std::uint32_t rank : ranks_of(pod)) {
-    links_[rank] = std::make_unique<net::Link>(identity(std::string(names::kOperatorIdentity)),
-                                               net::Peer{address_of(pod), identity_of(pod)});
-    auto deadline = std::chrono::steady_clock::now() + 60s;
-    while (!links_[rank]->connect(1s)) {
-      if (std::chrono::steady_clock::now() > deadline)
-        throw std::runtime_error("the sidecar does not answer:\n" + log(rank));
-      ::poll(nullptr, 0, 5);
-    }
+  connect(pod_links_[pod], pod);
+  for (const std::uint32_t rank : ranks_of(pod)) connect(links_[rank], pod);
+}
+
+void Cluster::connect(std::unique_ptr<net::Link>& link, std::uint32_t pod) {
+  link = std::make_unique<net::Link>(identity(std::string(names::kOperatorIdentity)),
+                                     net::Peer{address_of(pod), identity_of(pod)});
+  auto deadline = std::chrono::steady_clock::now() + 60s;
+  while (!link->connect(1s)) {
+    if (std::chrono::steady_clock::now() > deadline)
+      throw std::runtime_error("the sidecar does not answer:\n" + log_of(pod));
+    ::poll(nullptr, 0, 5);
   }
 }
 
 Result<net::Answer> Cluster::try_call(std::uint32_t rank, const char* verb, nlohmann::json fields) {
-  if (const std::uint32_t seat = rank % seats_; seat != 0) fields[wire::kSeat] = seat;
+  if (const std::uint32_t seat = places_[rank].seat; seat != 0) fields[wire::kSeat] = seat;
   return links_[rank]->call(verb, std::move(fields), 60s);
 }
 
@@ -221,14 +261,18 @@ wire::EpochPlan Cluster::plan(std::uint64_t epoch) const {
   const std::string job = std::format("uid-{}-{}", ::getpid(), number_);
   wire::EpochPlan plan{
       .epoch = epoch, .pmix_namespace = std::format("{}-e{}", job, epoch), .sets = {"one"}, .members = {}};
-  for (std::uint32_t r = 0; r < ranks(); ++r)
+  for (std::uint32_t r = 0; r < ranks(); ++r) {
+    const auto [pod, seat] = planned_[r];
     plan.members.push_back(
-        {.rank = r, .pod = pod(r), .pod_uid = "u", .address = address(r), .set = 0, .seat = r % seats_});
+        {.rank = r, .pod = identity_of(pod), .pod_uid = "u", .address = address_of(pod), .set = 0, .seat = seat});
+  }
   return plan;
 }
 
 void Cluster::prepare(std::uint64_t epoch) {
-  for (std::uint32_t pod = 0; pod < pods(); ++pod) call(ranks_of(pod).front(), wire::kPrepareEpoch, plan(epoch));
+  for (std::uint32_t pod = 0; pod < pods(); ++pod)
+    if (auto answer = pod_links_[pod]->call(wire::kPrepareEpoch, plan(epoch), 60s); !answer)
+      throw std::runtime_error(answer.error().message + "\n" + log_of(pod));
 }
 
 void Cluster::open(std::uint64_t epoch) {

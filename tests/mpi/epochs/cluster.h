@@ -49,6 +49,12 @@ class Cluster {
   Cluster& operator=(const Cluster&) = delete;
 
   void start_sidecar(std::uint32_t pod, std::vector<std::string> environment = {});
+  // Another pod, with a seat for each of these ranks, which may move there. Returns its number; start its sidecar.
+  std::uint32_t add_pod(std::vector<std::uint32_t> seats);
+  // Plans have the rank in its seat of that pod from now on; it is there after arrive().
+  void plan_move(std::uint32_t rank, std::uint32_t pod);
+  // The ranks that plan_move() named, which are there now.
+  std::vector<std::uint32_t> arrive();
   // Sends the operator's request; fails the test if it is refused.
   net::Answer call(std::uint32_t rank, const char* verb, nlohmann::json fields = nlohmann::json::object());
   Result<net::Answer> try_call(std::uint32_t rank, const char* verb, nlohmann::json fields = nlohmann::json::object());
@@ -57,10 +63,12 @@ class Cluster {
 
   [[nodiscard]] std::uint32_t ranks() const { return static_cast<std::uint32_t>(links_.size()); }
   [[nodiscard]] std::uint32_t pods() const { return static_cast<std::uint32_t>(sidecars.size()); }
-  [[nodiscard]] std::uint32_t pod_of(std::uint32_t rank) const { return rank / seats_; }
+  [[nodiscard]] std::uint32_t pod_of(std::uint32_t rank) const { return places_[rank].pod; }
   [[nodiscard]] std::vector<std::uint32_t> ranks_of(std::uint32_t pod) const;
-  [[nodiscard]] std::string run_dir(std::uint32_t rank) const;  // as the rank's program sees it
-  [[nodiscard]] std::string pod(std::uint32_t rank) const;      // its name
+  [[nodiscard]] std::string run_dir(std::uint32_t rank) const;
+  // A link to it, which follows the rank.
+  [[nodiscard]] std::string home(std::uint32_t rank) const { return directory_ + "/home" + std::to_string(rank); }
+  [[nodiscard]] std::string pod(std::uint32_t rank) const;  // its name
   [[nodiscard]] std::string address(std::uint32_t rank) const;
   [[nodiscard]] wire::EpochPlan plan(std::uint64_t epoch) const;
   [[nodiscard]] net::TlsContext identity(const std::string& name) const;
@@ -70,15 +78,24 @@ class Cluster {
   bool without_init = true;  // of sidecars started from now on: they need no hello before they open an epoch
 
  private:
+  struct Place {
+    std::uint32_t pod = 0, seat = 0;
+    bool operator==(const Place&) const = default;
+  };
+  void connect(std::unique_ptr<net::Link>& link, std::uint32_t pod);
   [[nodiscard]] std::string directory_of(std::uint32_t pod) const;
   [[nodiscard]] std::string identity_of(std::uint32_t pod) const;
   [[nodiscard]] std::string address_of(std::uint32_t pod) const;
+  [[nodiscard]] std::string log_of(std::uint32_t pod) const;
 
-  std::uint32_t seats_;
+  std::vector<std::vector<std::uint32_t>> seats_;  // of each pod: the ranks that it was made for
+  std::uint32_t first_pods_;                       // those that the job began in
+  std::vector<Place> places_, planned_;            // by rank
   std::string directory_;
   unsigned number_ = 0;  // index among the clusters of this process
   net::PemPair ca_;
-  std::vector<std::unique_ptr<net::Link>> links_;  // by rank
+  std::vector<std::unique_ptr<net::Link>> links_;      // by rank
+  std::vector<std::unique_ptr<net::Link>> pod_links_;  // by pod, for what concerns no single rank
 };
 
 }  // namespace bsp::test

@@ -39,7 +39,7 @@ Job::Job(Options options)
     std::vector<std::string> command = options_.wrapper;
     command.push_back(BSP_BINARY_DIR "/bin/" + options_.program);
     command.insert(command.end(), options_.arguments.begin(), options_.arguments.end());
-    std::vector<std::string> environment{"LD_PRELOAD=" + options_.preload, "BSP_RUN_DIR=" + cluster.run_dir(r),
+    std::vector<std::string> environment{"LD_PRELOAD=" + options_.preload, "BSP_RUN_DIR=" + cluster.home(r),
                                          "OMPI_MCA_btl_tcp_if_include=lo",
                                          "OMPI_MCA_mpi_yield_when_idle=1"};  // more ranks than cores
     // Another Open MPI than the one that the programs were linked with (tests/mpi/versions.sh).
@@ -48,7 +48,7 @@ Job::Job(Options options)
       environment.push_back(std::format("OPAL_PREFIX={}", prefix));
     }
     environment.insert(environment.end(), options_.environment.begin(), options_.environment.end());
-    programs.emplace_back(std::move(command), std::move(environment), cluster.run_dir(r) + ".program.log");
+    programs.emplace_back(std::move(command), std::move(environment), cluster.home(r) + ".program.log");
     inits_.push_back(std::make_unique<FakeInit>(cluster.run_dir(r), control::ProgramState::kRunning));
   }
   std::this_thread::sleep_for(options_.first_epoch_after);
@@ -168,7 +168,14 @@ Job::Gate Job::wait_for_gate(std::uint32_t edges) {
   return Gate::kEnded;
 }
 
+void Job::prepare_move(const std::vector<std::uint32_t>& ranks, std::uint32_t pod) {
+  for (const std::uint32_t rank : ranks) cluster.plan_move(rank, pod);
+  cluster.prepare(epoch_ + 1);
+}
+
 void Job::next_epoch() {
+  for (const std::uint32_t r : cluster.arrive())
+    inits_[r] = std::make_unique<FakeInit>(cluster.run_dir(r), control::ProgramState::kRestored);
   open(epoch_ + 1);
   for (std::uint32_t r = 0; r < options_.ranks; ++r) {
     inits_[r]->expect(control::Continue::kVerb);
@@ -212,7 +219,7 @@ std::string Job::last_line(std::uint32_t rank) {
 }
 
 std::string Job::stderr_of(std::uint32_t rank) const {
-  std::ifstream file(cluster.run_dir(rank) + ".program.log");
+  std::ifstream file(cluster.home(rank) + ".program.log");
   return {std::istreambuf_iterator<char>(file), {}};
 }
 

@@ -39,6 +39,9 @@ class Job {
   Gate gate(std::uint32_t edges = 5);
   // Prepares and opens the next epoch and continues the programs.
   void next_epoch();
+  // Before a gate: in the next epoch these ranks will be in that pod (Cluster::add_pod). As their processes stay, they find its
+  // directory where theirs was.
+  void prepare_move(const std::vector<std::uint32_t>& ranks, std::uint32_t pod);
   // gate() + next_epoch(); false if a program ended first.
   bool turn();
 

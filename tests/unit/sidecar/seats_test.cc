@@ -107,6 +107,32 @@ TEST_F(Seats, WithoutARankStayOut) {
   EXPECT_EQ(descriptor(1), "");
 }
 
+// Before the gate: the program may have to keep ranks together.
+TEST_F(Seats, KnowWhichRanksTheNextEpochTakesAway) {
+  for (const std::uint32_t seat : {0u, 1u, 2u}) ASSERT_NO_FATAL_FAILURE(connect(seat));
+  const auto parting = [this](std::uint32_t seat) { return BSP_RING_LOAD(sidecar.ring(seat).parting[0]); };
+  ASSERT_TRUE(sidecar.ask(wire::kPrepareEpoch, json(plan_of(1, {2, 0, 1}))));
+  for (const std::uint32_t seat : {0u, 1u, 2u}) {
+    EXPECT_EQ(parting(seat), 0u) << "no epoch is open";
+    ASSERT_TRUE(sidecar.ask(wire::kOpenEpoch, {{"epoch", 1}, {"seat", seat}}));
+  }
+  auto plan = plan_of(2, {2, 0, 1});
+  plan.members[1].pod = "job-r1-g1";
+  ASSERT_TRUE(sidecar.ask(wire::kPrepareEpoch, json(plan)));
+  EXPECT_EQ(parting(2), 0b010u);  // rank 0
+  EXPECT_EQ(parting(0), 0b101u);  // rank 1, which leaves both others
+  EXPECT_EQ(parting(1), 0b010u);
+  // Another plan takes its place, after which two leave together; then one for which all stay.
+  plan.members[2].pod = "job-r1-g1";
+  ASSERT_TRUE(sidecar.ask(wire::kPrepareEpoch, json(plan)));
+  EXPECT_EQ(parting(2), 0b110u);
+  EXPECT_EQ(parting(0), 0b001u);
+  ASSERT_TRUE(sidecar.ask(wire::kPrepareEpoch, json(plan_of(3, {2, 0, 1}))));
+  for (const std::uint32_t seat : {0u, 1u, 2u}) EXPECT_EQ(parting(seat), 0u);
+  ASSERT_TRUE(sidecar.ask(wire::kOpenEpoch, {{"epoch", 3}, {"seat", 2}}));
+  EXPECT_EQ(parting(2), 0u);
+}
+
 TEST_F(Seats, EndAlone) {
   for (const std::uint32_t seat : {0u, 1u, 2u}) ASSERT_NO_FATAL_FAILURE(connect(seat));
   sidecar.say(control::Exited{.code = 3, .signal = 0, .message = "it had enough"}, 1);
