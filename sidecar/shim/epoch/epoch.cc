@@ -69,10 +69,12 @@ void set_mpi_defaults() {
   set_default("PMIX_MCA_pcompress_base_silence_warning", "1");
 }
 
-// Messages to ranks of this pod go through shared memory, all others over TCP, unless the user has chosen otherwise. But nobody may have
-// single copies (smsc): they read a peer's memory by its PID, which is another process's in this container.
-void choose_transports() {
-  if (!user_chose_btl) Surroundings::replace("OMPI_MCA_btl", state.shares_memory ? "sm,tcp,self" : "tcp,self");
+// Messages to ranks of this pod go through shared memory, all others over TCP, unless the user has chosen otherwise. Where no other pod has a
+// rank, MPI opens no socket: it would ask the kernel after every few looks for a message whether anyone has connected. But nobody may
+// have single copies (smsc): they read a peer's memory by its PID, which is another process's in this container.
+void choose_transports(bool in_one_pod) {
+  if (!user_chose_btl)
+    Surroundings::replace("OMPI_MCA_btl", !state.shares_memory ? "tcp,self" : in_one_pod ? "sm,self" : "sm,tcp,self");
   if (state.shares_memory) Surroundings::replace("OMPI_MCA_smsc", "^cma,knem,xpmem");
 }
 
@@ -221,7 +223,7 @@ void open_epoch(const EpochDescriptor& descriptor) {
   state.size = descriptor.ranks;
   state.shares_memory = descriptor.local_ranks.size() > 1;
   ranks_of_pod = descriptor.local_ranks;
-  choose_transports();
+  choose_transports(static_cast<int>(ranks_of_pod.size()) == descriptor.ranks);
   map_ring();
   BSP_RING_STORE(state.ring->state, static_cast<std::uint32_t>(BSP_RANK_OPENING));
   BSP_RING_STORE(state.ring->epoch, descriptor.epoch);
