@@ -233,8 +233,8 @@ def valid(procedure, param, text):
 
 def received(procedure):
     """C++: counts what a collective has received, using the arguments that are significant on this rank."""
-    text = RECEIVED[procedure.name]
-    at = {significant(procedure, word) for word in re.findall(r"\w+", text)} - {None}
+    text = RECEIVED[procedure.name].removesuffix(")") + f", ticks_of(call, EdgeCall::k{procedure.name}))"
+    at = {significant(procedure, word) for word in re.findall(r"\w+", RECEIVED[procedure.name])} - {None}
     at = {RECEIVED_AT[procedure.name]} if procedure.name in RECEIVED_AT else at
     return f"if ({' && '.join(sorted(at))}) {text};" if at else text + ";"
 

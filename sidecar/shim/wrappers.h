@@ -35,11 +35,17 @@ inline bool is_leaf(MPI_Comm comm, int root) {
 }
 inline bool takes_part(MPI_Comm comm, int root) { return is_root(comm, root) || is_leaf(comm, root); }
 
-inline void received_from_each(MPI_Comm comm, int count, MPI_Datatype type) {
+// Of a collective, so far. Unless it may end a superstep, MPI's part of it ends here: that saves a reading of the counter, a third of
+// what the shim takes for it.
+inline std::uint64_t ticks_of(Call& call, EdgeCall which) {
+  return edge_call == which || edge_choice ? measure.in_call() : call.end();
+}
+
+inline void received_from_each(MPI_Comm comm, int count, MPI_Datatype type, std::uint64_t call_ticks) {
   Comm* c = comm_of(comm);
   if (c == nullptr || c->peers == nullptr) return;
   const std::uint64_t others = c->peers->world.size() - (c->inter ? 0 : 1);
-  received_collective(comm, kAll, bytes_of(count, to_real(type)) * others);
+  received_collective(comm, kAll, bytes_of(count, to_real(type)) * others, call_ticks);
 }
 
 // Keeps an array of datatypes alive until the request completes.

@@ -55,27 +55,26 @@ bool has_begun_failed(MPI_Comm comm, int rc) {
   }
 }
 
-void received_collective(MPI_Comm comm, int from, std::uint64_t bytes) {
+void received_collective(MPI_Comm comm, int from, std::uint64_t bytes, std::uint64_t call_ticks) {
   Comm* c = comm_of(comm);
   if (c == nullptr || c->peers == nullptr || bytes == 0) return;
-  const std::uint64_t elapsed = measure.in_call();
   if (from != kAll) {
     const int rank = world_rank(c->peers, from);
-    if (rank != state.rank) measure.received(rank, bytes, elapsed);
+    if (rank != state.rank) measure.received(rank, bytes, call_ticks);
     return;
   }
   const std::size_t others = c->peers->world.size() - (c->inter ? 0 : 1);
   if (others == 0) return;
   const bool of_some = c->peers->world.size() < static_cast<std::size_t>(state.size);
-  measure.received_from_all(*c->peers, bytes / others, elapsed / others, of_some);
+  measure.received_from_all(*c->peers, bytes / others, call_ticks / others, of_some);
 }
 
-void received_collective(MPI_Comm comm, const int* counts, MPI_Datatype type) {
+void received_collective(MPI_Comm comm, const int* counts, MPI_Datatype type, std::uint64_t call_ticks) {
   Comm* c = comm_of(comm);
   if (c == nullptr || c->peers == nullptr || counts == nullptr) return;
   const std::uint64_t size = bytes_of(1, to_real(type));
   const std::size_t ranks = c->peers->world.size();
-  const std::uint64_t elapsed = measure.in_call() / (ranks != 0 ? ranks : 1);
+  const std::uint64_t elapsed = call_ticks / (ranks != 0 ? ranks : 1);
   for (std::size_t i = 0; i < ranks; ++i)
     if (c->peers->world[i] != state.rank && counts[i] > 0)
       measure.received(c->peers->world[i], static_cast<std::uint64_t>(counts[i]) * size, elapsed);

@@ -100,11 +100,11 @@ bool is_truncation(int rc);
 // True if a receive that returned `rc` consumed a message.
 inline bool consumed(int rc) { return rc == MPI_SUCCESS || is_truncation(rc); }
 
-// Counts `bytes` that a collective received from rank `from` of the communicator, or equally from all ranks if `from`
+// Counts `bytes` that a collective has received in `call_ticks` from rank `from` of the communicator, or equally from all ranks if `from`
 // is kAll.
 inline constexpr int kAll = -1;
-void received_collective(MPI_Comm comm, int from, std::uint64_t bytes);
+void received_collective(MPI_Comm comm, int from, std::uint64_t bytes, std::uint64_t call_ticks);
 // The same with bytes[i] = counts[i] * size of type.
-void received_collective(MPI_Comm comm, const int* counts, MPI_Datatype type);
+void received_collective(MPI_Comm comm, const int* counts, MPI_Datatype type, std::uint64_t call_ticks);
 
 }  // namespace bsp::shim
