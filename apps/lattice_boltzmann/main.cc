@@ -125,6 +125,16 @@ void print_progress(const Ranks& me, const Options& options, const Strip& strip,
   std::fflush(stdout);
 }
 
+// `seconds`: what this rank computed in each superstep.
+void print_times(const Ranks& me, const std::vector<double>& seconds) {
+  std::vector<double> slowest(seconds.size());
+  MPI_Reduce(seconds.data(), slowest.data(), static_cast<int>(seconds.size()), MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+  if (!me.first()) return;
+  std::print("{}: slowest rank by superstep:", kProgram);
+  for (const double rank_seconds : slowest) std::print(" {:.3f}", rank_seconds);
+  std::println(" s");
+}
+
 // Whether all ranks end now, because rank 0 has found the file that --until names.
 bool told_to_end(const Ranks& me, const Options& options) {
   if (options.until.empty()) return false;
@@ -208,8 +218,10 @@ int run_rank(const Options& options) {
 
   const double start = MPI_Wtime();
   double computing = 0;
+  std::vector<double> times;
   std::uint64_t done = 0;
   while (done < options.supersteps && (done == 0 || !told_to_end(me, options))) {
+    const double computed = computing;
     for (std::uint64_t i = 0; i < options.substeps; ++i) {
       const double begin = MPI_Wtime();
       strip.collide(work);
@@ -221,6 +233,7 @@ int run_rank(const Options& options) {
     }
     MPI_Barrier(MPI_COMM_WORLD);
     ++done;
+    if (options.times) times.push_back(computing - computed);
     if (options.line_due(done, options.supersteps)) print_progress(me, options, strip, done);
   }
   const double took = MPI_Wtime() - start;
@@ -240,6 +253,7 @@ int run_rank(const Options& options) {
   }
   ok = digest.output.close() && ok;
 
+  if (options.times) print_times(me, times);
   apps::print_computing(me, kProgram, computing);
   ok = apps::all_ranks(ok);
   if (me.first()) {

@@ -20,6 +20,7 @@ std::vector<apps::Option> table(Options& o) {
       apps::factors("--work-factor", o.work_factor, "rank R repeats its collisions F times; the field stays the same"),
       apps::whole("--ballast", o.ballast_mib, 0, 1 << 20,
                   "MiB of memory that each rank allocates, and verifies at the end"),
+      apps::flag("--times", o.times, "rank 0 prints how long each superstep's slowest rank computed"),
       apps::flag("--check", o.verify, "alias of --verify")};
   for (auto& option : apps::common(o, "final field: 9 raw doubles per cell, column by column"))
     list.push_back(std::move(option));
