@@ -3,11 +3,11 @@
 
 Its input are the summaries by `bsp-operator local run --summary` of the same job (i) without the scheduler, (ii) deciding but
 not moving, (iii) with moves, and the output of the sequential program. The exit status is 0 only if every run succeeded, every
-field equals the sequential program's bit for bit, ranks were moved, and moving made the job faster.
+field equals the sequential program's bit for bit, ranks were moved, and moving made the job faster by more than the comparison's
+uncertainty.
 
-The runs are minutes apart, and the speed of a shared machine varies. Ranks that never move do the same work with the same
-share of a CPU in all three runs: the time they computed shows how fast the machine was in each run, and the comparison is
-scaled to its speed in the first.
+Ranks that never move do the same work with the same share of a CPU in all three runs. By how much the time that they computed
+differs all the same, the makespans may differ, too, without any scheduler: that is the uncertainty.
 """
 import json
 import re
@@ -26,11 +26,20 @@ def computing(run):
     return [float(word) for word in found[-1].split()] if found else []
 
 
-def slowness(run, base, unmoved):
-    """How much longer the same work took in this run than in the base, because of the machine; 1 if unknown."""
+def uncertainty(runs, unmoved):
+    """The largest relative difference between runs in the time that a rank which never moves computed; None if unknown."""
+    times = [computing(run) for run in runs]
+    ranks = [rank for rank in unmoved if all(rank < len(of_run) and of_run[rank] > 0 for of_run in times)]
+    if not ranks:
+        return None
+    return max(max(of_run[rank] for of_run in times) / min(of_run[rank] for of_run in times) - 1 for rank in ranks)
+
+
+def same_work(run, base, unmoved):
+    """How long the ranks that never move computed, in terms of the base; None if unknown."""
     mine, theirs = computing(run), computing(base)
     total = sum(theirs[rank] for rank in unmoved if rank < len(theirs))
-    return sum(mine[rank] for rank in unmoved) / total if total > 0 and len(mine) == len(theirs) else 1.0
+    return sum(mine[rank] for rank in unmoved) / total if total > 0 and len(mine) == len(theirs) else None
 
 
 def seconds(value):
@@ -58,33 +67,35 @@ def main():
     base = off["makespan_s"]
     touched = {m["rank"] for run in (off, advise, migrate) for m in run["migrations"]}
     unmoved = [rank for rank in range(len(computing(off))) if rank not in touched]
-    slow = {name: slowness(run, off, unmoved) for name, run in runs}
-    even = {name: run["makespan_s"] / slow[name] for name, run in runs}
+    unsure = uncertainty([off, advise, migrate], unmoved)
 
-    print("\nrun                          makespan  machine's speed  at equal speed  against (i)  final field")
+    print("\nrun                          makespan  against (i)  ranks that stay computed  final field")
     failures = [] if sequential else ["the sequential program did not finish"]
     for name, run in runs:
         field = field_of(run.get("rank0_output", []))
         equal = field is not None and field == sequential
-        change = "" if run is off else f"{100 * (even[name] / base - 1):+.1f} %"
+        change = "" if run is off else f"{100 * (run['makespan_s'] / base - 1):+.1f} %"
+        part = same_work(run, off, unmoved)
+        computed = "unknown" if part is None else f"{100 * part:.1f} %"
         verdict = "equal to the sequential program" if equal else f"{field or 'none'}, NOT the sequential program's"
-        print(f"{name:<27}  {run['makespan_s']:>6.2f} s  {100 / slow[name]:>13.0f} %  {even[name]:>12.2f} s  {change:>11}  {verdict}")
+        print(f"{name:<27}  {run['makespan_s']:>6.2f} s  {change:>11}  {computed:>24}  {verdict}")
         if run["phase"] != "Succeeded":
             failures.append(f"run {name.split()[0]} ended as {run['phase']}")
         if not equal:
             failures.append(f"run {name.split()[0]}: its field is not the sequential program's")
 
-    overhead = even[runs[1][0]] / base - 1
-    gain = 1 - even[runs[2][0]] / base
-    print(f"\noverhead of deciding (ii against i) {100 * overhead:+.1f} %    gain by moving (iii against i) {100 * gain:+.1f} %")
+    gain = 1 - migrate["makespan_s"] / base
+    beside = "unknown" if unsure is None else f"{100 * unsure:.1f} %"
+    print(f"\noverhead of deciding (ii against i) {100 * (advise['makespan_s'] / base - 1):+.1f} %    "
+          f"gain by moving (iii against i) {100 * gain:+.1f} %    uncertainty of both: {beside}")
     moved = [m for m in migrate["migrations"] if m["phase"] == "Succeeded"]
     print_moves(migrate["migrations"])
     print_waves(migrate["waves"])
 
     if not moved:
         failures.append("no rank was moved")
-    if gain <= 0:
-        failures.append("moving ranks did not make the job faster")
+    if gain <= (unsure or 0):
+        failures.append(f"moving ranks did not make the job faster: {100 * gain:+.1f} %, with an uncertainty of {beside}")
     if off["migrations"] or advise["migrations"]:
         failures.append("ranks were moved in a run that must not move any")
     for failure in failures:
