@@ -23,7 +23,8 @@ bundle() {
   in_debian images/bundle.sh "build/$preset" "$tree/build/bundle"
   mkdir -p build/bin
   ln -sfn ../bundle/host/bin/bsp-operator build/bin/bsp-operator
-  ln -sfn ../bundle/plugin/kubectl-bsp build/bin/kubectl-bsp
+  # What the demo compiles has no plugin.
+  if [ -e build/bundle/plugin/kubectl-bsp ]; then ln -sfn ../bundle/plugin/kubectl-bsp build/bin/kubectl-bsp; else rm -f build/bin/kubectl-bsp; fi
   echo "$inputs" >build/bundle.stamp
 }
 
@@ -44,23 +45,28 @@ made() {
 }
 
 apps_base() { echo "localhost/bsp-apps-base:$(hash_of images/apps.packages)"; }
+apps_base_image() {
+  debian_image "$(apps_base)" images/apps.packages 'useradd -m -u 1000 bsp
+    cd /usr/lib/*-linux-gnu
+    rm -rf libLLVM*.so* libamd_comgr.so* libamdhip64.so* libz3.so* ucx/*rocm* /usr/share/locale/*'
+}
 
 # images PRESET [BUILD_PRESET]: builds the pods' images in Podman's store, if their content has changed.
 images() {
-  local preset=${1:-release} content base
+  local preset=${1:-release} content base=""
+  # In a fresh clone packages are fetched and unpacked while the compiler works.
+  [ -e build/images.stamp ] || { apps_base_image & base=$!; }
   build "$preset" "${2:-$preset}"
   bundle "$preset"
+  [ -z "$base" ] || wait "$base" || die "cannot build the image $(apps_base); the message is above"
   content=$(sha256sum build/bundle.stamp images/apps.*)
   podman image exists localhost/bsp-runtime:dev && podman image exists localhost/bsp-apps:dev &&
     [ "$(cat build/images.stamp 2>/dev/null)" = "$(made "$content" localhost/bsp-runtime:dev localhost/bsp-apps:dev)" ] && return
-  base=$(apps_base)
-  debian_image "$base" images/apps.packages 'useradd -m -u 1000 bsp
-    cd /usr/lib/*-linux-gnu
-    rm -rf libLLVM*.so* libamd_comgr.so* libamdhip64.so* libz3.so* ucx/*rocm* /usr/share/locale/*'
+  apps_base_image
   say "Building the images localhost/bsp-runtime:dev (the runtime in every pod) and localhost/bsp-apps:dev (the examples)"
   tar -C build/bundle/runtime -cf build/runtime.tar .
   replacing localhost/bsp-runtime:dev podman import -q build/runtime.tar localhost/bsp-runtime:dev
-  replacing localhost/bsp-apps:dev podman build -q --network none --build-arg BASE="$base" \
+  replacing localhost/bsp-apps:dev podman build -q --network none --build-arg BASE="$(apps_base)" \
     -f images/apps.Containerfile -t localhost/bsp-apps:dev build/bundle/apps
   rm build/runtime.tar
   made "$content" localhost/bsp-runtime:dev localhost/bsp-apps:dev >build/images.stamp
