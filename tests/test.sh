@@ -82,6 +82,11 @@ while :; do
   shift
 done
 
+# The S3 server for the tests of buckets, beside the C++ programs. It needs Go.
+mkdir -p build
+nice tests/cluster/build.sh versitygw >build/versitygw.log 2>&1 &
+server=$!
+
 images debug
 if includes sanitizer; then
   build asan
@@ -92,6 +97,13 @@ if includes libfuzzer; then
   build fuzz
 fi
 [ -z "$compiling" ] || wait_for_kubernetes
+status=0
+wait "$server" || status=$?
+case $status in
+  0) ;;
+  3) say "Leaving out the tests of buckets: $(tail -n 1 build/versitygw.log)" ;;
+  *) die "the S3 server could not be compiled, see build/versitygw.log" ;;
+esac
 if [ "${BSP_KUBERNETES_BUILD:-0}" = 0 ] && [ -e build/cluster/bin/kube-apiserver ]; then
   operator_image
 else
