@@ -53,7 +53,89 @@ Result<void> check_seat_names(const json& pod_template) {
   return {};
 }
 
+bool is_lower(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
+bool is_alphanumeric(char c) { return is_lower(c) || (c >= 'A' && c <= 'Z'); }
+
+bool is_host(std::string_view host) {
+  return !host.empty() && is_alphanumeric(host.front()) && is_alphanumeric(host.back()) &&
+         std::ranges::all_of(host, [](char c) { return is_alphanumeric(c) || c == '.' || c == '-'; });
+}
+
+bool is_v6(std::string_view host) {
+  return !host.empty() && std::ranges::all_of(host, [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F') || c == ':' || c == '.';
+  });
+}
+
+bool is_prefix(std::string_view prefix) {
+  while (!prefix.empty()) {
+    const std::size_t slash = prefix.find('/');
+    const std::string_view part = prefix.substr(0, slash);
+    if (part.empty() || !is_alphanumeric(part.front()) ||
+        !std::ranges::all_of(part, [](char c) { return is_alphanumeric(c) || c == '.' || c == '-' || c == '_'; }))
+      return false;
+    if (slash == std::string_view::npos) return true;
+    prefix.remove_prefix(slash + 1);
+    if (prefix.empty()) return false;
+  }
+  return true;
+}
+
+Result<void> validate_bucket(const S3Source& s3) {
+  const std::string path = "spec.checkpoint.storage.s3";
+  if (const auto parts = endpoint_parts(s3.endpoint); !parts || s3.endpoint.size() > 255)
+    return invalid(path + ".endpoint", parts ? "must have at most 255 characters" : parts.error().message);
+  const std::string& bucket = s3.bucket;
+  if (bucket.size() < 2 || bucket.size() > 63 || !is_lower(bucket.front()) || !is_lower(bucket.back()) ||
+      !std::ranges::all_of(bucket, [](char c) { return is_lower(c) || c == '.' || c == '-'; }))
+    return invalid(path + ".bucket", "must be a bucket's name: small letters, digits, dots and hyphens");
+  if (s3.prefix.size() > 255 || !is_prefix(s3.prefix))
+    return invalid(path + ".prefix", "must be names between slashes, such as teams/physics, with none at its ends");
+  if (s3.region.empty() || s3.region.size() > 63 ||
+      !std::ranges::all_of(s3.region, [](char c) { return is_alphanumeric(c) || c == '-'; }))
+    return invalid(path + ".region", "must be a region's name, such as eu-central-1");
+  if (s3.credentials_secret.empty() || s3.credentials_secret.size() > 253)
+    return invalid(path + ".credentialsSecret",
+                   "must name a Secret of the job's namespace with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY");
+  if (s3.ca_secret.size() > 253)
+    return invalid(path + ".caSecret", "must name a Secret of the job's namespace with ca.crt");
+  return {};
+}
+
 }  // namespace
+
+Result<EndpointParts> endpoint_parts(const std::string& endpoint) {
+  const auto none = [] {
+    return fail(ErrorCode::kInvalid,
+                "must be http:// or https:// with a host and perhaps a port, and nothing after it");
+  };
+  std::string_view rest = endpoint;
+  EndpointParts parts;
+  parts.tls = rest.starts_with("https://");
+  if (!parts.tls && !rest.starts_with("http://")) return none();
+  rest.remove_prefix(rest.find("//") + 2);
+  std::string_view host = rest, port;
+  if (rest.starts_with('[')) {
+    const std::size_t end = rest.find(']');
+    if (end == std::string_view::npos || !is_v6(rest.substr(1, end - 1))) return none();
+    host = rest.substr(1, end - 1);
+    port = rest.substr(end + 1);
+  } else {
+    const std::size_t colon = std::min(rest.find(':'), rest.size());
+    host = rest.substr(0, colon);
+    port = rest.substr(colon);
+    if (!is_host(host)) return none();
+  }
+  if (!port.empty()) {
+    if (port.front() != ':') return none();
+    port.remove_prefix(1);
+    if (port.empty() || port.size() > 5 || !std::ranges::all_of(port, [](char c) { return c >= '0' && c <= '9'; }))
+      return none();
+  }
+  parts.host = host;
+  parts.port = port;
+  return parts;
+}
 
 std::string named_after(const ObjectMeta& job, std::string_view rest) {
   constexpr std::size_t kLongest = 63;
@@ -148,16 +230,19 @@ Result<void> validate(const BspJobSpec& spec) {
   if (spec.checkpoint.keep < 1) return invalid("spec.checkpoint.keep", "must be at least 1 set");
   if (const auto& storage = spec.checkpoint.storage) {
     const bool claim = storage->persistent_volume_claim.has_value(), host = storage->host_path.has_value();
+    const bool bucket = storage->s3.has_value();
     // Each set takes 43 characters a rank in the status, whose size is limited (README.md).
     if (const std::uint64_t most = kMostDigests / std::max<std::uint64_t>(1, spec.ranks); spec.checkpoint.keep > most)
       return invalid("spec.checkpoint.keep",
                      std::format("a job of {} ranks can keep {} checkpoint sets", spec.ranks, most));
-    if (claim == host) return invalid("spec.checkpoint.storage", "must have one of persistentVolumeClaim and hostPath");
+    if (claim + host + bucket != 1)
+      return invalid("spec.checkpoint.storage", "must have one of persistentVolumeClaim, hostPath and s3");
     if (claim && storage->persistent_volume_claim->claim_name.empty())
       return invalid("spec.checkpoint.storage.persistentVolumeClaim.claimName",
                      "must name a claim of the job's namespace");
     if (host && !storage->host_path->path.starts_with('/'))
       return invalid("spec.checkpoint.storage.hostPath.path", "must be an absolute path");
+    if (bucket) BSP_CHECK_OK(validate_bucket(*storage->s3));
   }
   if (const auto& from = spec.restore_from) {
     if (from->job.empty()) return invalid("spec.restoreFrom.job", "must name a BSPJob of the job's namespace");

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/core/error.h"
 #include "base/core/ids.h"
 #include "crds/choices.h"
 #include "crds/meta.h"
@@ -60,16 +61,37 @@ struct SuperstepSpec {
   std::uint32_t stride = 1;            // every how many of those calls, >= 1; of a named call only
 };
 
-// A volume source of core/v1; exactly one is set.
+// Volume sources of core/v1.
 struct ClaimSource {
   std::string claim_name;
 };
 struct HostPathSource {
   std::string path;
 };
+// A bucket of any server that speaks S3.
+struct S3Source {
+  std::string endpoint;  // http[s]://host[:port]
+  std::string bucket;
+  std::string prefix = {};           // of the objects' names, without a slash at its ends; "": none
+  std::string region = "us-east-1";  // that requests are signed for
+  // Secrets of the job's namespace, which the sidecars mount and the operator never reads: AWS_ACCESS_KEY_ID,
+  // AWS_SECRET_ACCESS_KEY and perhaps AWS_SESSION_TOKEN; and ca.crt, to trust instead of the usual certificates ("": these).
+  std::string credentials_secret;
+  std::string ca_secret = {};
+};
+// Of S3Source::endpoint; port "": the scheme's.
+struct EndpointParts {
+  std::string host;  // without an IPv6 address's brackets
+  std::string port;
+  bool tls = false;
+};
+// kInvalid: it is none.
+Result<EndpointParts> endpoint_parts(const std::string& endpoint);
+// Exactly one is set.
 struct CheckpointStorage {
   std::optional<ClaimSource> persistent_volume_claim;
   std::optional<HostPathSource> host_path;
+  std::optional<S3Source> s3;
 };
 
 inline constexpr const char* kAutoInterval = "Auto";  // by the cost of a set and the time between losses

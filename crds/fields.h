@@ -61,9 +61,18 @@ constexpr void fields_of(Of<SuperstepSpec>, auto&& v) {
 
 constexpr void fields_of(Of<ClaimSource>, auto&& v) { v("claimName", &ClaimSource::claim_name, kRequired); }
 constexpr void fields_of(Of<HostPathSource>, auto&& v) { v("path", &HostPathSource::path, kRequired); }
+constexpr void fields_of(Of<S3Source>, auto&& v) {
+  v("endpoint", &S3Source::endpoint, kRequired);
+  v("bucket", &S3Source::bucket, kRequired);
+  v("prefix", &S3Source::prefix);
+  v("region", &S3Source::region);
+  v("credentialsSecret", &S3Source::credentials_secret, kRequired);
+  v("caSecret", &S3Source::ca_secret);
+}
 constexpr void fields_of(Of<CheckpointStorage>, auto&& v) {
   v("persistentVolumeClaim", &CheckpointStorage::persistent_volume_claim);
   v("hostPath", &CheckpointStorage::host_path);
+  v("s3", &CheckpointStorage::s3);
 }
 constexpr void fields_of(Of<CheckpointSpec>, auto&& v) {
   v("sizeLimit", &CheckpointSpec::size_limit);

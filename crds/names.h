@@ -77,6 +77,10 @@ inline constexpr std::string_view kEpochFile = "/run/bsp/epoch";        // the e
 inline constexpr std::string_view kControlSocket = "/run/bsp/control";  // sidecar listens, bsp-init connects
 // Where the sidecar, and it alone, mounts the volume of the checkpoint sets.
 inline constexpr std::string_view kStorageDir = "/var/lib/bsp-sets";
+// Likewise the credentials of a bucket, and the certificate of its server's CA.
+inline constexpr std::string_view kStorageCredentials = "/run/bsp-s3";
+inline constexpr std::string_view kStorageCaDir = "/run/bsp-s3-ca";
+inline constexpr std::string_view kStorageCaKey = "ca.crt";
 inline constexpr std::string_view kImagesDir = "/run/bsp/images";  // capture socket and received images
 inline constexpr std::string_view kTlsDir = "/run/bsp-tls";        // ca.pem, cert.pem, key.pem: sidecar only
 
@@ -131,7 +135,11 @@ inline constexpr std::string_view kEnvPod = "BSP_POD";            // pod name = 
 inline constexpr std::string_view kEnvListen = "BSP_LISTEN";      // address:port, default [::]:7600
 inline constexpr std::string_view kEnvLiveness = "BSP_LIVENESS";  // address:port of the liveness probe; "": none
 inline constexpr std::string_view kEnvTlsDir = "BSP_TLS_DIR";     // instead of /run/bsp-tls
-inline constexpr std::string_view kEnvStorage = "BSP_STORAGE";    // directory of the checkpoint sets; "": none
+// Where checkpoint sets are stored: a directory, or s3://bucket[/prefix]; "": nowhere.
+inline constexpr std::string_view kEnvStorage = "BSP_STORAGE";
+inline constexpr std::string_view kEnvStorageEndpoint = "BSP_STORAGE_ENDPOINT";  // of a bucket: http[s]://host[:port]
+inline constexpr std::string_view kEnvStorageRegion = "BSP_STORAGE_REGION";
+inline constexpr std::string_view kEnvStorageCa = "BSP_STORAGE_CA";  // file of certificates; "": the usual ones
 // Not empty: no bsp-init will connect, and the program runs as the sidecar's user. Tests only.
 inline constexpr std::string_view kEnvWithoutInit = "BSP_WITHOUT_INIT";
 // Fault points: "point=action" pairs separated by commas (see base/core/fault.h). Tests only.

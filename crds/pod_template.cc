@@ -15,6 +15,8 @@ namespace {
 using nlohmann::json;
 using Names = std::vector<std::string_view>;
 
+// Had a template a volume of the name of the sidecar's storage, its own containers could mount that.
+const Names kReservedVolumes{"bsp-runtime", "bsp-run", "bsp-shm", "bsp-tls", "bsp-sets", "bsp-sets-ca"};
 const Names kReservedContainers{names::kSidecarContainer, "bsp-runtime", "bsp-user"};
 
 std::unexpected<Error> invalid(const std::string& field, std::string_view what) {
@@ -60,7 +62,7 @@ Result<void> validate_pod_template(const json& pod_template, const std::string& 
     return invalid(at, "must be a list with one container named app (the one that runs the MPI program)");
   BSP_CHECK_OK(check_shape(pod_template, kPodTemplate, path));
   BSP_CHECK_OK(check_reserved_names(spec, "initContainers", kReservedContainers, path + ".spec"));
-  BSP_CHECK_OK(check_reserved_names(spec, "volumes", {"bsp-runtime", "bsp-run", "bsp-shm", "bsp-tls"}, path + ".spec"));
+  BSP_CHECK_OK(check_reserved_names(spec, "volumes", kReservedVolumes, path + ".spec"));
   if (!text_at(spec, "nodeName").empty())
     return invalid(path + ".spec.nodeName",
                    "leave it out: it would bypass the scheduler and bind every rank to one node; select nodes with "

@@ -1,7 +1,7 @@
 #!/bin/bash
 # images/bundle.sh BUILD_DIR OUT_DIR: lays out what runs outside the Debian 13 root. Runs inside that root.
 #
-#   OUT_DIR/runtime   the root of localhost/bsp-runtime: bsp-init (static), libbspmpi.so, bsp-sidecar, bin/criu, lib/
+#   OUT_DIR/runtime   the root of localhost/bsp-runtime: bsp-init (static), libbspmpi.so, bsp-sidecar, bin/criu, libexec/rclone, lib/
 #   OUT_DIR/host      bin/bsp-operator for this machine, and its lib/
 #   OUT_DIR/plugin    kubectl-bsp (static)
 #   OUT_DIR/simulator bin/bsp-simulate, and its lib/, which is large; host/bin has a link to it
@@ -28,6 +28,12 @@ ln -s . "$new/runtime/bsp"
 programs=(bin/criu=/usr/sbin/criu)
 built bsp-sidecar && programs+=("bsp-sidecar=$build/bin/bsp-sidecar")
 "$libraries" "$new/runtime" "${programs[@]}"
+# patchelf breaks Go's programs, so rclone stays as it is, and finds its loader where Debian has it: it runs as the sidecar's child only,
+# whose root this is. (bsp-init --install leaves it out.)
+ln -s lib "$new/runtime/lib64"
+install -Dm755 /usr/bin/rclone "$new/runtime/libexec/rclone"
+for library in $(ldd /usr/bin/rclone | sed -n 's/.*=> \(\/[^ ]*\) .*/\1/p'); do cp -Ln "$library" "$new/runtime/lib/"; done
+install -Dm644 /etc/ssl/certs/ca-certificates.crt "$new/runtime/etc/ssl/certs/ca-certificates.crt"  # where rclone looks
 for file in bsp-init libbspmpi.so; do
   built $file && install -m755 "$build/bin/$file" "$new/runtime/$file"
 done

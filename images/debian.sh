@@ -57,15 +57,16 @@ dev_root() { echo "$tree/build/root-$(hash_of images/dev.packages)"; }
 ensure_dev_root() {
   local root new packages others
   root=$(dev_root)
-  [ -d "$root" ] && return
+  if [ -d "$root" ]; then add_packages client "rclone"; return; fi
   mkdir -p "$tree/build"
   say "Creating the Debian 13 to build and test in, ${root#"$tree"/} (once, and when images/dev.packages changes)"
   others=$(cd "$tree" && find build -maxdepth 1 -name 'root-*' | sort | xargs)
   [ -z "$others" ] || say "Other roots, to be removed if no clone uses them: $others"
   new=$(mktemp -d "$root.new.XXXXXX")
   chmod 755 "$new"
-  packages=$(packages_in images/dev.packages)
+  packages="$(packages_in images/dev.packages) $(packages_in images/client.packages)"
   make_root "$new" "$packages" || { rm -rf "$new"; die "cannot create $root"; }
+  touch "$new/.client-$(hash_of images/client.packages)"
   mv -T "$new" "$root" 2>/dev/null || rm -rf "$new"  # another process was faster
 }
 
@@ -87,15 +88,23 @@ install_in() {
   podman run --rm --network host --rootfs "$1" sh -ec "$(installing "$2")" >&2
 }
 
+# add_packages LIST WHAT: adds the packages of images/LIST.packages to the root above, once, whichever clone does it.
+add_packages() {
+  local installed
+  installed=$(dev_root)/.$1-$(hash_of "images/$1.packages")
+  [ -e "$installed" ] && return
+  (
+    flock 9
+    [ -e "$installed" ] && exit
+    say "Adding $2 (images/$1.packages)"
+    install_in "$(dev_root)" "$(packages_in "images/$1.packages")" && touch "$installed"
+  ) 9>"$(dev_root)/.adding" || die "apt-get cannot install the packages of images/$1.packages; its message is above"
+}
+
 # Tools to inspect the tree, not needed to build it.
 ensure_tools() {
   ensure_dev_root
-  local installed
-  installed=$(dev_root)/.tools-$(hash_of images/tools.packages)
-  [ -e "$installed" ] && return
-  say "Adding clang, clang-format, clang-tidy and debuggers (images/tools.packages)"
-  install_in "$(dev_root)" "$(packages_in images/tools.packages)" || die "apt-get cannot install them; its message is above"
-  touch "$installed"
+  add_packages tools "clang, clang-format, clang-tidy and debuggers"
 }
 
 # in_debian COMMAND…: runs it in the root above, in this directory. The tree and /tmp have the same paths inside and outside;

@@ -2,7 +2,7 @@
 """sbom.py VERSION EPOCH DIRECTORY…: the SPDX 2.3 document of a release, on the standard output.
 
 Each library in a directory is a file of a Debian package of this root; the document names those packages with their versions. It also names
-criu, of which the runtime image has the program.
+criu and rclone, of which the runtime image has the program, and ca-certificates.
 """
 import datetime
 import json
@@ -13,7 +13,7 @@ import sys
 
 def packages_of(directories):
     """{(name, version, source)} of the packages that own the libraries."""
-    names = {"criu"}
+    names = {"criu", "rclone", "ca-certificates"}
     for directory in directories:
         for file in pathlib.Path(directory).glob("*.so*"):
             found = subprocess.run(["dpkg-query", "-S", f"*/{file.name}"], capture_output=True, text=True).stdout.splitlines()

@@ -74,9 +74,14 @@ Result<Config> Config::from_environment() {
                                                  names::kEnvCpuFeatures, variable(names::kEnvCpuFeatures)));
   config.cpu_features = *features;
   std::error_code missing;  // then there is no such file either
-  config.runtime =
-      build_id_of(std::filesystem::read_symlink("/proc/self/exe", missing).replace_filename("libbspmpi.so"));
-  config.storage = variable(names::kEnvStorage);
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", missing);
+  config.runtime = build_id_of(std::filesystem::path(self).replace_filename("libbspmpi.so"));
+  config.storage = {.place = variable(names::kEnvStorage),
+                    .endpoint = variable(names::kEnvStorageEndpoint),
+                    .region = variable(names::kEnvStorageRegion),
+                    .credentials = std::string(names::kStorageCredentials),
+                    .ca = variable(names::kEnvStorageCa),
+                    .client = std::filesystem::path(self).replace_filename("libexec/rclone")};
   config.without_init = !variable(names::kEnvWithoutInit).empty();
   if (!variable(fencing::kEnvLimit).empty()) {
     BSP_TRY(const std::uint32_t limit, number(fencing::kEnvLimit));

@@ -9,6 +9,7 @@
 #include "base/core/cpu_features.h"
 #include "base/core/error.h"
 #include "crds/fencing.h"
+#include "sidecar/storage/storage.h"
 
 namespace bsp::sidecar {
 
@@ -23,10 +24,10 @@ struct Config {
   std::string liveness;  // address:port; "": no probe
   std::string tls_dir;
   std::string run_dir;
-  CpuFeatures cpu_features;   // of this machine
-  std::string runtime;        // build id of libbspmpi.so beside this program: RankStatus::runtime
-  std::string storage = {};   // directory of the checkpoint sets; "": there is none
-  bool without_init = false;  // tests only: the program runs as this user
+  CpuFeatures cpu_features;        // of this machine
+  std::string runtime;             // build id of libbspmpi.so beside this program: RankStatus::runtime
+  storage::Location storage = {};  // of the checkpoint sets
+  bool without_init = false;       // tests only: the program runs as this user
   std::chrono::milliseconds fence_limit = fencing::kLimit;
 
   // An error names the variable and its valid values.

@@ -8,7 +8,6 @@
 #include "base/core/fault.h"
 #include "base/core/log.h"
 #include "base/core/realtime.h"
-#include "sidecar/storage/directory.h"
 
 namespace bsp::sidecar {
 
@@ -151,12 +150,12 @@ void Saves::forget() {
   status_.reset();
 }
 
-Result<void> Saves::remove_sets(const std::string& root, const std::string& job_uid,
+Result<void> Saves::remove_sets(const std::shared_ptr<const storage::Storage>& storage, const std::string& job_uid,
                                 const wire::KeepSetsRequest& sets) {
   if (cleaner_ && !cleaner_->ended()) return fail(ErrorCode::kConflict, "older sets are being removed", true);
   cleaner_ = std::make_shared<Worker>(loop_);
-  Worker::start(cleaner_, [root, job_uid, sets] {
-    const auto removed = storage::Directory(root).remove_sets(job_uid, sets.below, sets.keep);
+  Worker::start(cleaner_, [storage, job_uid, sets, worker = cleaner_] {
+    const auto removed = storage->remove_sets(job_uid, sets.below, sets.keep, &worker->given_up());
     if (!removed)
       log_warning("older checkpoint sets can't be removed", {{"reason", removed.error().message}});
     else if (!removed->empty())

@@ -41,7 +41,8 @@ class Saves {
   // The caller has made sure that the program is stopped at a gate. Asking again for the same set changes nothing.
   Result<void> save(std::uint64_t set, ImageKeys image);
   // Older sets of the job, in a thread: a set has many files, and the storage may hang.
-  Result<void> remove_sets(const std::string& root, const std::string& job_uid, const wire::KeepSetsRequest& sets);
+  Result<void> remove_sets(const std::shared_ptr<const storage::Storage>& storage, const std::string& job_uid,
+                           const wire::KeepSetsRequest& sets);
   // The rank has left the seat: what it has stored is none of the next one's.
   void forget();
   // bsp-init dumps for a set, not for a migration.

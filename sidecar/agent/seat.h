@@ -37,6 +37,7 @@ class Seat {
     net::Loop& loop;
     net::TlsContext context;
     const Config& config;
+    const std::shared_ptr<const storage::Storage>& storage;  // null: there is none
     Epochs& epochs;
     std::function<Fence&()> fence;
     std::function<Result<void>()> save;  // an error that may pass; it has been logged

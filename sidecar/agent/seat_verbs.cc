@@ -147,12 +147,11 @@ void Seat::checkpoint(net::Request& request, net::Reply reply) {
 
 Result<ImageKeys> Seat::image_of(const wire::SaveRequest& asked) const {
   const Config& config = pod_.config;
-  if (config.storage.empty())
-    return fail(ErrorCode::kRefused, "the job has no checkpoint storage (spec.checkpoint.storage)");
+  if (!pod_.storage) return fail(ErrorCode::kRefused, "the job has no checkpoint storage (spec.checkpoint.storage)");
   auto key = base64_decode(asked.key);
   if (!key || key->size() != storage::kKeyBytes)
     return fail(ErrorCode::kInvalid, std::format("request.key: must be {} bytes in base64", storage::kKeyBytes));
-  return ImageKeys{.root = config.storage,
+  return ImageKeys{.storage = pod_.storage,
                    .name = {.job_uid = asked.job.empty() ? config.job_uid : asked.job,
                             .set = asked.set,
                             .epoch = asked.epoch,
@@ -186,8 +185,8 @@ Result<json> Seat::load_image(const net::Request& request) {
 
 Result<json> Seat::keep_sets(const net::Request& request) {
   BSP_TRY(const auto asked, wire::read_request<wire::KeepSetsRequest>(request.fields));
-  if (pod_.config.storage.empty()) return json::object();
-  return nothing(saves_.remove_sets(pod_.config.storage, pod_.config.job_uid, asked));
+  if (!pod_.storage) return json::object();
+  return nothing(saves_.remove_sets(pod_.storage, pod_.config.job_uid, asked));
 }
 
 Result<json> Seat::report(const net::Request& request) {

@@ -30,7 +30,11 @@ Result<std::unique_ptr<Sidecar>> Sidecar::start(net::Loop& loop, Config config) 
 }
 
 Sidecar::Sidecar(net::Loop& loop, net::TlsContext context, Config config)
-    : loop_(loop), context_(context), config_(std::move(config)), epochs_(loop, context, config_) {}
+    : loop_(loop),
+      context_(context),
+      config_(std::move(config)),
+      storage_(storage::open_storage(config_.storage)),
+      epochs_(loop, context, config_) {}
 
 Sidecar::~Sidecar() = default;
 
@@ -39,6 +43,7 @@ Result<void> Sidecar::open_seats() {
     BSP_TRY(auto seat, Seat::open({.loop = loop_,
                                    .context = context_,
                                    .config = config_,
+                                   .storage = storage_,
                                    .epochs = epochs_,
                                    .fence = [this]() -> Fence& { return *fence_; },
                                    .save = [this] { return save(); },

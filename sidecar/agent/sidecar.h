@@ -93,6 +93,7 @@ class Sidecar {
   net::Loop& loop_;
   net::TlsContext context_;
   Config config_;
+  const std::shared_ptr<const storage::Storage> storage_;
   Epochs epochs_;
   std::vector<std::unique_ptr<Seat>> seats_;
   std::optional<wire::CpuBenchmark> cpu_;

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "base/core/realtime.h"
-#include "sidecar/storage/directory.h"
 
 namespace bsp::sidecar {
 namespace {
@@ -32,8 +31,9 @@ class Pace {
     // Where the cores are busy, the program goes first.
     ::setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)), 19);
   }
-  void keep() {
-    const auto now = cpu_time();
+  // `others`: CPU time that others have used for this thread.
+  void keep(std::chrono::nanoseconds others) {
+    const auto now = cpu_time() + others;
     const auto used = now - cpu_;
     cpu_ = now;
     std::this_thread::sleep_for(std::chrono::duration_cast<std::chrono::nanoseconds>(used * (1 / kStoringShare - 1)));
@@ -48,10 +48,10 @@ class Pace {
   std::chrono::nanoseconds cpu_;
 };
 
-Result<Fd> open_listed(const ImageKeys& image, const std::atomic<bool>& given_up) {
+Result<std::unique_ptr<storage::StoredImage>> open_listed(const ImageKeys& image, const std::atomic<bool>& given_up) {
   const auto limit = std::chrono::steady_clock::now() + kListedLate;
   for (;;) {
-    auto file = storage::Directory(image.root).open(image.name);
+    auto file = image.storage->open(image.name, &given_up);
     if (file || file.error().code != ErrorCode::kNotFound || std::chrono::steady_clock::now() > limit) return file;
     if (given_up) return was_given_up();
     std::this_thread::sleep_for(kListAgain);
@@ -70,9 +70,9 @@ Result<Fd> memory_file(const std::string& directory) {
 Result<storage::Sealed> store_image(const ImageKeys& image, int file, std::uint64_t bytes,
                                     const std::atomic<bool>& given_up) {
   Pace pace;
-  BSP_TRY(storage::NewImage stored, storage::Directory(image.root).create(image.name));
+  BSP_TRY(const auto stored, image.storage->create(image.name, storage::file_bytes(bytes), &given_up));
   BSP_TRY(auto sealer, storage::Sealer::begin(image.key, image.name, bytes,
-                                              [&](std::span<const std::byte> piece) { return stored.write(piece); }));
+                                              [&](std::span<const std::byte> piece) { return stored->write(piece); }));
   std::vector<std::byte> buffer(storage::kChunk);
   for (std::uint64_t at = 0; at < bytes;) {
     if (given_up) return was_given_up();
@@ -83,18 +83,18 @@ Result<storage::Sealed> store_image(const ImageKeys& image, int file, std::uint6
     BSP_CHECK_OK(sealer.add(std::span(buffer).first(static_cast<std::size_t>(n))));
     ::fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(at), n);
     at += static_cast<std::uint64_t>(n);
-    pace.keep();
+    pace.keep(stored->cpu_time());
   }
   BSP_TRY(const storage::Sealed sealed, sealer.finish());
   if (given_up) return was_given_up();
-  BSP_CHECK_OK(stored.publish());
+  BSP_CHECK_OK(stored->publish());
   return sealed;
 }
 
 Result<StreamEnd> load_image(const ImageKeys& image, const std::string& digest, transfer::Receiver& receiver,
                              const std::atomic<bool>& given_up) {
   const std::uint64_t begun = realtime_ns();
-  BSP_TRY(const Fd file, open_listed(image, given_up));
+  BSP_TRY(const auto file, open_listed(image, given_up));
   bool whole = false;
   storage::Opener opener(image.key, image.name, digest, [&](std::span<const std::byte> plain) -> Result<void> {
     BSP_TRY(whole, receiver.feed(plain));
@@ -103,11 +103,9 @@ Result<StreamEnd> load_image(const ImageKeys& image, const std::string& digest, 
   std::vector<std::byte> buffer(storage::kChunk);
   for (;;) {
     if (given_up) return was_given_up();
-    const ssize_t n = ::read(file.get(), buffer.data(), buffer.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return fail_errno("reading an image from the checkpoint storage");
+    BSP_TRY(const std::size_t n, file->read(buffer));
     if (n == 0) break;
-    BSP_CHECK_OK(opener.feed(std::span(buffer).first(static_cast<std::size_t>(n))));
+    BSP_CHECK_OK(opener.feed(std::span(buffer).first(n)));
   }
   BSP_CHECK_OK(opener.finish());
   if (!whole) return fail(ErrorCode::kRefused, "the stored image is damaged: its content ends too early");

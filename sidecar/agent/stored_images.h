@@ -4,11 +4,13 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "base/core/error.h"
 #include "sidecar/agent/transfer_threads.h"
 #include "sidecar/storage/image.h"
+#include "sidecar/storage/storage.h"
 #include "sidecar/transfer/stream.h"
 
 namespace bsp::sidecar {
@@ -17,7 +19,7 @@ namespace bsp::sidecar {
 Result<Fd> memory_file(const std::string& directory);
 
 struct ImageKeys {
-  std::string root;  // of the storage
+  std::shared_ptr<const storage::Storage> storage;
   storage::ImageName name;
   std::string key;
 };

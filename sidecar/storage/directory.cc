@@ -7,39 +7,15 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <format>
-#include <optional>
 
 #include "base/core/fault.h"
+#include "base/core/fd.h"
 
 namespace bsp::storage {
 namespace {
-
-constexpr std::string_view kSet = "set-";
-
-// A uid becomes a directory's name.
-bool is_name(std::string_view text) {
-  return !text.empty() && text.size() <= 128 && text.front() != '.' &&
-         text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") ==
-             std::string_view::npos;
-}
-
-std::string set_name(std::uint64_t set) { return std::format("{}{}", kSet, set); }
-std::string file_name(const ImageName& name) { return std::format("rank-{}", name.rank); }
-
-std::optional<std::uint64_t> set_of(std::string_view directory) {
-  if (!directory.starts_with(kSet)) return std::nullopt;
-  directory.remove_prefix(kSet.size());
-  std::uint64_t set = 0;
-  const auto [end, error] = std::from_chars(directory.data(), directory.data() + directory.size(), set);
-  // set-007 is none of ours.
-  if (error != std::errc() || end != directory.data() + directory.size() || std::to_string(set) != directory)
-    return std::nullopt;
-  return set;
-}
 
 std::unexpected<Error> unusable(const std::string& path, int error) {
   auto failed = fail_errno("the checkpoint storage " + path, error);
@@ -83,44 +59,71 @@ Result<void> name_without_replacing(int directory, const std::string& from, cons
   return fail_errno("naming " + to);
 }
 
+class NewFile final : public NewImage {
+ public:
+  NewFile(Fd directory, Fd file, std::string temporary, std::string name)
+      : directory_(std::move(directory)),
+        file_(std::move(file)),
+        temporary_(std::move(temporary)),
+        name_(std::move(name)) {}
+  ~NewFile() override {
+    if (file_) ::unlinkat(directory_.get(), temporary_.c_str(), 0);
+  }
+
+  Result<void> write(std::span<const std::byte> bytes) override {
+    fault_point("storage.write");
+    while (!bytes.empty()) {
+      const ssize_t n = ::write(file_.get(), bytes.data(), bytes.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return unusable("", errno);
+      bytes = bytes.subspan(static_cast<std::size_t>(n));
+    }
+    return {};
+  }
+
+  Result<void> publish() override {
+    if (::fsync(file_.get()) != 0) return unusable("", errno);
+    fault_point("storage.written");
+    BSP_CHECK_OK(name_without_replacing(directory_.get(), temporary_, name_));
+    file_.reset();
+    // The name too must survive the node.
+    if (::fsync(directory_.get()) != 0 && errno != EINVAL) return unusable("", errno);
+    return {};
+  }
+
+ private:
+  Fd directory_, file_;
+  std::string temporary_, name_;
+};
+
+class StoredFile final : public StoredImage {
+ public:
+  explicit StoredFile(Fd file) : file_(std::move(file)) {}
+  Result<std::size_t> read(std::span<std::byte> into) override {
+    for (;;) {
+      const ssize_t n = ::read(file_.get(), into.data(), into.size());
+      if (n >= 0) return static_cast<std::size_t>(n);
+      if (errno != EINTR) return fail_errno("reading an image from the checkpoint storage");
+    }
+  }
+
+ private:
+  Fd file_;
+};
+
 }  // namespace
 
-NewImage::~NewImage() {
-  if (file_) ::unlinkat(directory_.get(), temporary_.c_str(), 0);
-}
-
-Result<void> NewImage::write(std::span<const std::byte> bytes) {
-  fault_point("storage.write");
-  while (!bytes.empty()) {
-    const ssize_t n = ::write(file_.get(), bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return unusable("", errno);
-    bytes = bytes.subspan(static_cast<std::size_t>(n));
-  }
-  return {};
-}
-
-Result<void> NewImage::publish() {
-  if (::fsync(file_.get()) != 0) return unusable("", errno);
-  fault_point("storage.written");
-  BSP_CHECK_OK(name_without_replacing(directory_.get(), temporary_, name_));
-  file_.reset();
-  // The name too must survive the node.
-  if (::fsync(directory_.get()) != 0 && errno != EINVAL) return unusable("", errno);
-  return {};
-}
-
-Result<NewImage> Directory::create(const ImageName& name) const {
+Result<std::unique_ptr<NewImage>> Directory::create(const ImageName& name, std::uint64_t, GivenUp) const {
   BSP_TRY(Fd directory, directory_of(root_, name, true));
   std::uint64_t random = 0;
   if (::getrandom(&random, sizeof random, 0) != sizeof random) return fail_errno("getting a random number");
   std::string temporary = std::format(".{}.{:016x}", file_name(name), random);
   Fd file(::openat(directory.get(), temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file) return unusable(root_ + "/" + name.job_uid, errno);
-  return NewImage(std::move(directory), std::move(file), std::move(temporary), file_name(name));
+  return std::make_unique<NewFile>(std::move(directory), std::move(file), std::move(temporary), file_name(name));
 }
 
-Result<Fd> Directory::open(const ImageName& name) const {
+Result<std::unique_ptr<StoredImage>> Directory::open(const ImageName& name, GivenUp) const {
   BSP_TRY(const Fd directory, directory_of(root_, name, false));
   const std::string file = file_name(name);
   // Not blocking, should somebody have put a pipe there.
@@ -132,11 +135,11 @@ Result<Fd> Directory::open(const ImageName& name) const {
   struct stat status{};
   if (::fstat(fd.get(), &status) != 0) return unusable(path, errno);
   if (!S_ISREG(status.st_mode)) return fail(ErrorCode::kRefused, path + " is not a file");
-  return fd;
+  return std::make_unique<StoredFile>(std::move(fd));
 }
 
 Result<std::vector<std::uint64_t>> Directory::remove_sets(const std::string& job_uid, std::uint64_t below,
-                                                          const std::vector<std::uint64_t>& keep) const {
+                                                          const std::vector<std::uint64_t>& keep, GivenUp) const {
   if (!is_name(job_uid)) return fail(ErrorCode::kInvalid, "the job's uid is unusable as a directory's name");
   const std::string path = root_ + "/" + job_uid;
   std::error_code error;

@@ -73,6 +73,11 @@ struct Sealed {
   std::string digest;  // SHA-256, lower-case hexadecimal
 };
 
+// At most so many bytes has the file of an image of so many plain bytes.
+constexpr std::uint64_t file_bytes(std::uint64_t plain) {
+  return plain + (plain / kChunk + 1) * kTag + kMostHeader + 12;
+}
+
 using Sink = std::function<Result<void>(std::span<const std::byte>)>;
 
 // Writes the file of an image of `bytes` plain bytes, at least one.

@@ -203,8 +203,18 @@ void add_resources(json& container, const crds::BspJob& job) {
 
 constexpr int kStorageGroup = 64600;
 
+json secret_volume(const char* name, const std::string& secret) {
+  // The container that mounts it is not root.
+  return {{"name", name}, {"secret", {{"secretName", secret}, {"defaultMode", 0444}}}};
+}
+
 // The sidecar alone mounts it.
 void add_storage(json& spec, json& volumes, const crds::CheckpointStorage& storage) {
+  if (const auto& s3 = storage.s3) {
+    put(volumes, secret_volume(kSetsVolume, s3->credentials_secret));
+    if (!s3->ca_secret.empty()) put(volumes, secret_volume(kSetsCaVolume, s3->ca_secret));
+    return;
+  }
   json volume{{"name", kSetsVolume}};
   if (storage.persistent_volume_claim)
     volume["persistentVolumeClaim"] = {{"claimName", storage.persistent_volume_claim->claim_name}};
@@ -220,6 +230,28 @@ void add_storage(json& spec, json& volumes, const crds::CheckpointStorage& stora
   if (!storage.persistent_volume_claim || std::ranges::any_of(volumes, is_claim)) return;
   json& security = child(spec, "securityContext", json::value_t::object);
   if (!security.contains("fsGroup")) security["fsGroup"] = kStorageGroup;
+}
+
+// What the sidecar needs to reach it. The operator knows the names of Secrets, not what is in them.
+void mount_storage(json& container, const crds::CheckpointStorage& storage) {
+  const auto mount = [&](const char* volume, std::string_view path, bool read_only) {
+    json entry{{"name", volume}, {"mountPath", path}};
+    if (read_only) entry["readOnly"] = true;
+    child(container, "volumeMounts", json::value_t::array).push_back(std::move(entry));
+  };
+  const auto& s3 = storage.s3;
+  if (!s3) {
+    put_env(container, names::kEnvStorage, std::string(names::kStorageDir));
+    return mount(kSetsVolume, names::kStorageDir, false);
+  }
+  put_env(container, names::kEnvStorage,
+          std::format("s3://{}{}{}", s3->bucket, s3->prefix.empty() ? "" : "/", s3->prefix));
+  put_env(container, names::kEnvStorageEndpoint, s3->endpoint);
+  put_env(container, names::kEnvStorageRegion, s3->region);
+  mount(kSetsVolume, names::kStorageCredentials, true);
+  if (s3->ca_secret.empty()) return;
+  put_env(container, names::kEnvStorageCa, std::format("{}/{}", names::kStorageCaDir, names::kStorageCaKey));
+  mount(kSetsCaVolume, names::kStorageCaDir, true);
 }
 
 // All ranks of a pod may arrive in it together.
@@ -295,10 +327,7 @@ json sidecar_container(const crds::BspJob& job, const PodRequest& request, const
                  {"volumeMounts",
                   {{{"name", "bsp-run"}, {"mountPath", names::kRunDir}},
                    {{"name", "bsp-tls"}, {"mountPath", names::kTlsDir}, {"readOnly", true}}}}};
-  if (job.spec.checkpoint.storage) {
-    container["env"].push_back({{"name", names::kEnvStorage}, {"value", names::kStorageDir}});
-    container["volumeMounts"].push_back({{"name", kSetsVolume}, {"mountPath", names::kStorageDir}});
-  }
+  if (const auto& storage = job.spec.checkpoint.storage) mount_storage(container, *storage);
   if (options.scheduled) container["livenessProbe"] = liveness_probe();  // where there is a kubelet
   return container;
 }

@@ -69,8 +69,9 @@ nlohmann::json asked_seccomp(const crds::BspJobSpec& spec);
 // criu can't dump a process under any filter without CAP_SYS_ADMIN outside of all user namespaces (it asks the kernel for
 // PTRACE_O_SUSPEND_SECCOMP), whatever the filter lets through. So the profile stays only where no rank is to move.
 bool keeps_seccomp(const crds::BspJobSpec& spec);
-// Of a job that makes checkpoint sets: where its sidecars put them.
+// Of a job that makes checkpoint sets: where its sidecars put them, or the credentials of a bucket, and its server's CA.
 inline constexpr const char* kSetsVolume = "bsp-sets";
+inline constexpr const char* kSetsCaVolume = "bsp-sets-ca";
 nlohmann::json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDefaults& image,
                         const PodOptions& options = {});
 // `files`: names and PEM texts.

@@ -74,7 +74,7 @@ class Checkpoint : public testing::Test {
   }
   // By a sidecar that is gone afterwards: there is one PMIx server in a process.
   std::string stored_by_another(std::uint64_t set) {
-    RealSidecar source(1, storage_);
+    RealSidecar source(1, {.place = storage_});
     stop_at_a_gate(source);
     return store(source, set);
   }
@@ -88,7 +88,7 @@ class Checkpoint : public testing::Test {
 TEST_F(Checkpoint, IsStoredAndRestoredElsewhere) {
   std::string digest;
   {
-    RealSidecar source(1, storage_);
+    RealSidecar source(1, {.place = storage_});
     stop_at_a_gate(source);
     digest = store(source, 1);
     const auto save = *source.status().save;
@@ -104,7 +104,7 @@ TEST_F(Checkpoint, IsStoredAndRestoredElsewhere) {
   EXPECT_EQ(file.find("PPPP"), std::string::npos);
   EXPECT_EQ(file.find("pages-1"), std::string::npos);
 
-  RealSidecar target(1, storage_);
+  RealSidecar target(1, {.place = storage_});
   wait_to_resume(target);
   EXPECT_TRUE(target.ask(wire::kLoad, reflect::write(wire::LoadRequest{image(1), digest})));
   const auto restore = target.heard_of<control::Restore>();
@@ -126,7 +126,7 @@ TEST_F(Checkpoint, OfADamagedImageNothingIsRestored) {
       {"empty", ""}};
   for (const auto& [what, content] : damages) {
     std::ofstream(stored(1), std::ios::binary) << content;
-    RealSidecar target(1, storage_);
+    RealSidecar target(1, {.place = storage_});
     wait_to_resume(target);
     EXPECT_TRUE(target.ask(wire::kLoad, reflect::write(wire::LoadRequest{image(1), digest})));
     target.wait_until([](const wire::RankStatus& s) { return s.transfer.phase == TransferPhase::kFailed; });
@@ -142,7 +142,7 @@ TEST_F(Checkpoint, OfAnotherSetOrKeyIsRefused) {
   fs::create_directories(stored(2).parent_path());
   fs::copy_file(stored(1), stored(2));
   for (const wire::SaveRequest& asked : {image(2), image(1, 'x')}) {
-    RealSidecar target(1, storage_);
+    RealSidecar target(1, {.place = storage_});
     wait_to_resume(target);
     EXPECT_TRUE(target.ask(wire::kLoad, reflect::write(wire::LoadRequest{asked, digest})));
     target.wait_until([](const wire::RankStatus& s) { return s.transfer.phase == TransferPhase::kFailed; });
@@ -151,7 +151,7 @@ TEST_F(Checkpoint, OfAnotherSetOrKeyIsRefused) {
 }
 
 TEST_F(Checkpoint, AFailedDumpIsReported) {
-  RealSidecar source(1, storage_);
+  RealSidecar source(1, {.place = storage_});
   stop_at_a_gate(source);
   EXPECT_TRUE(source.ask(wire::kSave, reflect::write(image(1))));
   dump(source, 1, false);
@@ -162,7 +162,7 @@ TEST_F(Checkpoint, AFailedDumpIsReported) {
 }
 
 TEST_F(Checkpoint, AStorageThatCantBeWrittenIsReportedAfterTheDump) {
-  RealSidecar source(1, storage_ + "/none");
+  RealSidecar source(1, {.place = storage_ + "/none"});
   stop_at_a_gate(source);
   EXPECT_TRUE(source.ask(wire::kSave, reflect::write(image(1))));
   dump(source, 1);
@@ -172,7 +172,7 @@ TEST_F(Checkpoint, AStorageThatCantBeWrittenIsReportedAfterTheDump) {
 }
 
 TEST_F(Checkpoint, AnImageIsNeverReplaced) {
-  RealSidecar source(1, storage_);
+  RealSidecar source(1, {.place = storage_});
   stop_at_a_gate(source);
   fs::create_directories(stored(1).parent_path());
   std::ofstream(stored(1)) << "older";
@@ -183,7 +183,7 @@ TEST_F(Checkpoint, AnImageIsNeverReplaced) {
 }
 
 TEST_F(Checkpoint, OlderSetsAreRemoved) {
-  RealSidecar source(1, storage_);
+  RealSidecar source(1, {.place = storage_});
   stop_at_a_gate(source);
   for (const std::uint64_t set : {1, 2, 3}) store(source, set);
   EXPECT_TRUE(source.ask(wire::kKeepSets, reflect::write(wire::KeepSetsRequest{.below = 3, .keep = {2, 3}})));
@@ -202,7 +202,7 @@ TEST_F(Checkpoint, WithoutStorageIsRefused) {
 }
 
 TEST_F(Checkpoint, WithoutKeyIsRefused) {
-  RealSidecar source(1, storage_);
+  RealSidecar source(1, {.place = storage_});
   stop_at_a_gate(source);
   wire::SaveRequest keyless = image(1);
   keyless.key = "";
@@ -210,7 +210,7 @@ TEST_F(Checkpoint, WithoutKeyIsRefused) {
 }
 
 TEST_F(Checkpoint, OfARunningProgramIsRefused) {
-  RealSidecar source(1, storage_);
+  RealSidecar source(1, {.place = storage_});
   BSP_RING_STORE(source.ring().state, BSP_RANK_RUNNING);
   source.connect_init(hello(control::Mode::kRun, control::ProgramState::kRunning));
   source.wait_until([](const wire::RankStatus& s) { return s.init_connected; });

@@ -40,8 +40,8 @@ inline constexpr const char* kPod = "job-r0-g0";
 // The real sidecar, on a loop of its own.
 class RealSidecar {
  public:
-  // Each seat has the rank of its number. `storage`: of checkpoint sets; "": there is none.
-  explicit RealSidecar(std::uint32_t seats = 1, std::string storage = {})
+  // Each seat has the rank of its number. `storage`: of checkpoint sets.
+  explicit RealSidecar(std::uint32_t seats = 1, storage::Location storage = {})
       : seats_(seats), storage_(std::move(storage)), directory_(new_directory()), rings_(seats), inits_(seats) {
     std::filesystem::create_directories(directory_ / "run");
     const net::Credentials credentials = ca_.credentials(kPod);
@@ -205,7 +205,7 @@ class RealSidecar {
   }
 
   const std::uint32_t seats_;
-  const std::string storage_;
+  const storage::Location storage_;
   std::filesystem::path directory_;
   net::Ca ca_;
   std::unique_ptr<net::Loop> loop_;

@@ -222,14 +222,15 @@ class InDirectory : public ::testing::Test {
   Result<void> store(const ImageName& name, const std::string& text) {
     auto image = Directory(root_).create(name);
     if (!image) return std::unexpected(image.error());
-    BSP_CHECK_OK(image->write(std::as_bytes(std::span(text))));
-    return image->publish();
+    BSP_CHECK_OK((*image)->write(std::as_bytes(std::span(text))));
+    return (*image)->publish();
   }
   Result<std::string> read(const ImageName& name) {
-    auto fd = Directory(root_).open(name);
-    if (!fd) return std::unexpected(fd.error());
+    auto file = Directory(root_).open(name);
+    if (!file) return std::unexpected(file.error());
     std::string text(100, '\0');
-    text.resize(static_cast<std::size_t>(::read(fd->get(), text.data(), text.size())));
+    BSP_TRY(const std::size_t n, (*file)->read(std::as_writable_bytes(std::span(text))));
+    text.resize(n);
     return text;
   }
   [[nodiscard]] std::string path(const ImageName& name) const {
@@ -243,7 +244,7 @@ TEST_F(InDirectory, AnImageIsThereOnceItIsPublished) {
   {
     auto image = Directory(root_).create(name_of(1));
     ASSERT_TRUE(image);
-    EXPECT_TRUE(image->write(std::as_bytes(std::span("half", 4))));
+    EXPECT_TRUE((*image)->write(std::as_bytes(std::span("half", 4))));
     EXPECT_EQ(Directory(root_).open(name_of(1)).error().code, ErrorCode::kNotFound);
   }
   EXPECT_TRUE(fs::is_empty(fs::path(path(name_of(1))).parent_path())) << "what was given up is gone";

@@ -1,0 +1,96 @@
+// Where the images of checkpoint sets lie: a mounted directory (directory.h) or a bucket (bucket.h).
+//
+//   <place>/<job uid>/set-<set>/rank-<rank>      a whole image
+//
+// Whoever else can write there is not trusted: what a file says is believed only as far as image.h authenticates it.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/core/error.h"
+#include "sidecar/storage/image.h"
+
+namespace bsp::storage {
+
+// As the operator's environment variables say it (crds/names.h).
+struct Location {
+  std::string place = {};  // an absolute directory, or s3://bucket[/prefix]; "": there is none
+  // Of a bucket:
+  std::string endpoint = {};  // http[s]://host[:port]
+  std::string region = {};    // that requests are signed for
+  std::string credentials =
+      {};               // directory of the files AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and perhaps AWS_SESSION_TOKEN
+  std::string ca = {};  // file with the certificates to trust; "": the usual ones
+  std::string client = {};                                       // path of rclone
+  std::chrono::milliseconds patience = std::chrono::minutes(2);  // without any progress
+};
+
+// Set by another thread to end a call that waits for the storage; null: nothing ends it.
+using GivenUp = const std::atomic<bool>*;
+
+// A new image. The destructor removes it unless publish() has succeeded.
+class NewImage {
+ public:
+  NewImage() = default;
+  NewImage(const NewImage&) = delete;
+  NewImage& operator=(const NewImage&) = delete;
+  virtual ~NewImage() = default;
+
+  virtual Result<void> write(std::span<const std::byte> bytes) = 0;
+  // Once it returns, the image is durable and has its name. kConflict if an image of that name exists: it is never replaced.
+  virtual Result<void> publish() = 0;
+  // That others have used for it.
+  [[nodiscard]] virtual std::chrono::nanoseconds cpu_time() const { return {}; }
+};
+
+class StoredImage {
+ public:
+  StoredImage() = default;
+  StoredImage(const StoredImage&) = delete;
+  StoredImage& operator=(const StoredImage&) = delete;
+  virtual ~StoredImage() = default;
+
+  // The number of bytes read; 0: the file has ended, as it is stored.
+  virtual Result<std::size_t> read(std::span<std::byte> into) = 0;
+};
+
+// For several threads. Every call may block for as long as the storage hangs. An error says what the storage has to allow, and
+// whom; kNotFound, kRefused and kInvalid are about the image, all others about the storage.
+class Storage {
+ public:
+  Storage() = default;
+  Storage(const Storage&) = delete;
+  Storage& operator=(const Storage&) = delete;
+  virtual ~Storage() = default;
+
+  // `bytes`: of the file, at most.
+  [[nodiscard]] virtual Result<std::unique_ptr<NewImage>> create(const ImageName& name, std::uint64_t bytes,
+                                                                 GivenUp given_up) const = 0;
+  // kNotFound: it isn't there.
+  [[nodiscard]] virtual Result<std::unique_ptr<StoredImage>> open(const ImageName& name, GivenUp given_up) const = 0;
+  // Removes the job's sets below `below`, but for those in `keep`, and returns their numbers. What can't be removed stays for
+  // the next call.
+  [[nodiscard]] virtual Result<std::vector<std::uint64_t>> remove_sets(const std::string& job_uid, std::uint64_t below,
+                                                                       const std::vector<std::uint64_t>& keep,
+                                                                       GivenUp given_up) const = 0;
+};
+
+// Does no I/O. Null: there is no storage.
+std::shared_ptr<const Storage> open_storage(const Location& location);
+
+// The names in a place, for both kinds of it.
+bool is_name(std::string_view text);  // a uid becomes one
+std::string set_name(std::uint64_t set);
+std::string file_name(const ImageName& name);
+std::optional<std::uint64_t> set_of(std::string_view directory);  // of set_name()
+
+}  // namespace bsp::storage
