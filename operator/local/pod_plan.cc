@@ -9,6 +9,7 @@
 #include "base/json/fields.h"
 #include "crds/meta.h"
 #include "crds/names.h"
+#include "operator/local/outlet.h"
 #include "operator/local/pod_volumes.h"
 
 namespace bsp::local {
@@ -260,6 +261,10 @@ Result<ContainerPlan> plan_container(const json& pod, const json& container, Con
   BSP_CHECK_OK(add_mounts(container, plan.volumes, args, path));
   BSP_TRY(const Env env, environment(pod, container, input, path));
   for (const auto& [name, value] : env) args.insert(args.end(), {"-e", std::format("{}={}", name, value)});
+  if (const auto endpoint = std::ranges::find(env, std::string(names::kEnvStorageEndpoint), &Env::value_type::first);
+      endpoint != env.end())
+    if (const std::string alias = Outlet::host_alias(endpoint->second); !alias.empty())
+      args.insert(args.end(), {"--add-host", alias});
   if (const std::string dir = text_at(container, "workingDir"); !dir.empty()) args.insert(args.end(), {"-w", dir});
 
   json command = json::array();

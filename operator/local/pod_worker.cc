@@ -15,6 +15,7 @@
 #include "base/core/log.h"
 #include "base/core/read_file.h"
 #include "base/json/fields.h"
+#include "crds/names.h"
 #include "operator/local/files.h"
 #include "operator/local/network.h"
 #include "operator/local/pod_logs.h"
@@ -37,6 +38,20 @@ std::string start_reason(const Error& error) {
   if (error.code == ErrorCode::kNotFound || error.code == ErrorCode::kRefused) return "StartError";
   if (error.code == ErrorCode::kInvalid) return "CreateContainerConfigError";
   return "CreateContainerError";
+}
+
+// Without it the pod runs, and its sidecar reports what it can't store.
+std::unique_ptr<Outlet> outlet_of(const std::string& name, const Object& pod, const std::string& network_path) {
+  for (const Object& container : part_at(part_at(pod, "spec"), "initContainers")) {
+    if (text_at(container, "name") != name) continue;
+    for (const Object& variable : part_at(container, "env")) {
+      if (text_at(variable, "name") != names::kEnvStorageEndpoint) continue;
+      auto opened = Outlet::open(network_path, text_at(variable, "value"));
+      if (opened) return std::move(*opened);
+      log_warning("a pod can't reach its storage", {{"reason", opened.error().message}});
+    }
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -165,7 +180,10 @@ Result<void> PodWorker::prepare() {
                                   .message = {},
                                   .started_at = {},
                                   .finished_at = {}});
-    containers_.push_back({.plan = c, .record = record_.containers.size() - 1, .pidfd = Fd()});
+    containers_.push_back({.plan = c,
+                           .record = record_.containers.size() - 1,
+                           .pidfd = Fd(),
+                           .outlet = outlet_of(c.name, pod_, network.path)});
   }
   return {};
 }
@@ -454,7 +472,10 @@ Result<void> PodWorker::tear_down() {
       (std::string(list) == "containers" ? apps : others).push_back(container);
     }
   }
-  for (Container& c : containers_) c.pidfd.reset();
+  for (Container& c : containers_) {
+    c.pidfd.reset();
+    c.outlet.reset();
+  }
   BSP_CHECK_OK(podman::remove_containers(apps, grace_seconds(pod_)));
   BSP_CHECK_OK(podman::remove_containers(others, 0));
   fault_point("node.tearDown");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "base/core/fd.h"
+#include "operator/local/outlet.h"
 #include "operator/local/pod_plan.h"
 #include "operator/local/pod_status.h"
 #include "operator/local/store.h"
@@ -37,6 +39,7 @@ class PodWorker {
     std::chrono::steady_clock::time_point started{};
     std::chrono::steady_clock::time_point restart_at{};
     unsigned quick_deaths = 0;
+    std::unique_ptr<Outlet> outlet = {};  // of a sidecar that stores in a bucket
   };
 
   void run();

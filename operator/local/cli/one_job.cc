@@ -68,7 +68,8 @@ Result<void> OneJob::check_job(const std::vector<Pool>& pools) const {
   return {};
 }
 
-Result<void> OneJob::prepare(crds::BspJob job, const std::vector<Pool>& pools, const std::string& seed) {
+Result<void> OneJob::prepare(crds::BspJob job, const std::vector<Pool>& pools, const std::string& seed,
+                             const Secrets& secrets) {
   const Place& place = options_.place;
   job_ = std::move(job);
   job_.metadata.name_space = place.name_space;
@@ -85,6 +86,13 @@ Result<void> OneJob::prepare(crds::BspJob job, const std::vector<Pool>& pools, c
   BSP_CHECK_OK(remove_cluster(place.root, place.name_space));
   BSP_TRY(store_, Store::open(options));
   for (const auto& node : nodes_of(pools)) BSP_CHECK_OK(store_->create(node).transform([](const auto&) {}));
+  for (const auto& [name, values] : secrets)
+    BSP_CHECK_OK(store_
+                     ->create({{"apiVersion", "v1"},
+                               {"kind", "Secret"},
+                               {"metadata", {{"name", name}, {"namespace", place.name_space}}},
+                               {"stringData", values}})
+                     .transform([](const auto&) {}));
   nlohmann::json object;
   to_json(object, job_);
   BSP_TRY(nlohmann::json made, store_->create(object));

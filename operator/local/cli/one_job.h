@@ -29,7 +29,10 @@ class OneJob {
   // Checks everything that can be checked before anything is started, then creates store, nodes and job. Errors name the job's
   // field.
   // A job with a status goes on from there; `seed`: of the keys of its checkpoint sets ("": a new one).
-  Result<void> prepare(crds::BspJob job, const std::vector<Pool>& pools, const std::string& seed = "");
+  // `secrets`: what the job's pods mount, besides what the operator makes: the keys of each Secret with their values.
+  using Secrets = std::map<std::string, std::map<std::string, std::string>>;
+  Result<void> prepare(crds::BspJob job, const std::vector<Pool>& pools, const std::string& seed = "",
+                       const Secrets& secrets = {});
   // Blocks the signals that interrupt(), and starts the operator.
   Result<void> start();
 

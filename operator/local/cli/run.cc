@@ -12,6 +12,7 @@
 #include "crds/manifest.h"
 #include "operator/cli/exit_code.h"
 #include "operator/cli/input.h"
+#include "operator/local/cli/bucket.h"
 #include "operator/local/cli/kept_job.h"
 #include "operator/local/cli/one_job.h"
 #include "operator/local/cli/place.h"
@@ -135,7 +136,11 @@ class Run {
       job.spec.checkpoint.storage.emplace();
       job.spec.checkpoint.storage->host_path = crds::HostPathSource{options_.checkpoints};
     }
-    return one_.prepare(std::move(job), pools, seed);
+    OneJob::Secrets secrets;
+    if (const auto& storage = job.spec.checkpoint.storage; storage && storage->s3) {
+      BSP_TRY(secrets, secrets_of(*storage->s3));
+    }
+    return one_.prepare(std::move(job), pools, seed, secrets);
   }
 
   // The sidecars, of another user, write into it; what it held before stays as it was.

@@ -1,0 +1,2 @@
+add_test(NAME local_bucket COMMAND python3 -B ${CMAKE_CURRENT_SOURCE_DIR}/local_bucket_test.py WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+set_tests_properties(local_bucket PROPERTIES LABELS e2e TIMEOUT 900 RUN_SERIAL TRUE SKIP_RETURN_CODE 77)
