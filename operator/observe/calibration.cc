@@ -146,7 +146,7 @@ void Calibration::add_speed_of_set(const std::string& set, double x) {
 }
 
 void Calibration::add_traffic(const decide::MeasuredSuperstep& t, const std::vector<std::string>& sets,
-                              const std::vector<std::string>& set_of_rank) {
+                              const std::vector<std::string>& set_of_rank, const decide::Grid<double>& messages) {
   if (!decide::Heard::is_for(set_of_rank.size(), sets.size()) || t.recv_bytes.rows() != set_of_rank.size()) return;
   std::vector<SetId> own;
   for (const std::string& set : set_of_rank) {
@@ -154,7 +154,7 @@ void Calibration::add_traffic(const decide::MeasuredSuperstep& t, const std::vec
     if (at == sets.end()) return;  // a Set that joined meanwhile has no number in the reports yet
     own.push_back({static_cast<std::uint32_t>(at - sets.begin())});
   }
-  for (const decide::Crossing& crossing : decide::crossings(t, own)) {
+  for (const decide::Crossing& crossing : decide::crossings(t, own, messages)) {
     const std::string &from = sets[crossing.from.value], &to = sets[crossing.to.value];
     const Value pace = seconds_per_byte(from, to);
     links_[{from, to}].add(crossing, pace.measured ? pace.value : 0);

@@ -70,8 +70,9 @@ class Calibration {
                      const std::vector<std::string>& node_of_rank = {});
   // What crossed from Set to Set: whether a link is shared by all ranks, and what it carries (decide/links.h). `sets`: their
   // names, in the order of the reports; `set_of_rank` as above.
+  // `messages`: crossings()'.
   void add_traffic(const decide::MeasuredSuperstep& t, const std::vector<std::string>& sets,
-                   const std::vector<std::string>& set_of_rank);
+                   const std::vector<std::string>& set_of_rank, const decide::Grid<double>& messages = {});
   // The unit of instructions in a Set became another one (work.h): its values are `ratio` times what they were.
   void rescale(const std::string& set, double ratio);
   // What was seen of the node was its rank's own (rank_factors.h).

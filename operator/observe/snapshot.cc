@@ -150,6 +150,15 @@ class Slots {
     return out;
   }
 
+  // Where free slots are seats of pods. `number_of`: a pod's.
+  void give_seats(const FreeSeats& seats, auto number_of) {
+    for (const auto& [name, pods] : seats) {
+      const auto n = node(name);
+      for (std::size_t s = 0; n && s < pods.size() && first_free_[*n] + s < of_node_[*n].size(); ++s)
+        all_[of_node_[*n][first_free_[*n] + s].value].pod = number_of(pods[s]);
+    }
+  }
+
   [[nodiscard]] std::vector<decide::Processor> processors() && { return std::move(all_); }
 
  private:
@@ -205,7 +214,11 @@ std::vector<SetId> numbers_of(const std::vector<std::string>& names, const std::
 }  // namespace
 
 decide::Snapshot make_snapshot(decide::Platform platform, const std::vector<RankFacts>& ranks,
-                               const std::vector<NodeFacts>& nodes) {
+                               const std::vector<NodeFacts>& nodes, const FreeSeats& free_seats) {
+  std::map<std::string, std::uint32_t> pods;
+  const auto number_of = [&](const std::string& pod) {
+    return pod.empty() ? 0 : pods.try_emplace(pod, static_cast<std::uint32_t>(pods.size()) + 1).first->second;
+  };
   const std::vector<decide::Processor> of_nodes = std::exchange(platform.processors, {});
   Slots slots(of_nodes, ranks, at_full_speed_of(nodes));
   std::uint64_t last_move = 0;
@@ -220,10 +233,13 @@ decide::Snapshot make_snapshot(decide::Platform platform, const std::vector<Rank
                               .no_moves_to = numbers_of(rank.no_moves_to, platform.sets),
                               .cpu_differs = numbers_of(rank.cpu_differs, platform.sets),
                               .cpu_lacks = rank.cpu_lacks,
-                              .partners = {rank.partners.begin(), rank.partners.end()}});
+                              .partners = {rank.partners.begin(), rank.partners.end()},
+                              .pod = number_of(rank.pod)});
+    for (decide::Partner& k : snapshot.ranks.back().partners) k.messages = k.bytes * rank.messages_per_byte;
   }
   for (std::size_t i = 0; i < ranks.size(); ++i) snapshot.ranks[i].processor = slots.of_rank(i);
   snapshot.platform = std::move(platform);
+  slots.give_seats(free_seats, number_of);
   snapshot.platform.processors = std::move(slots).processors();
   return snapshot;
 }

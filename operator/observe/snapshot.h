@@ -60,13 +60,18 @@ struct RankFacts {
   std::vector<std::string> cpu_differs = {};       // those of them without a CPU for its program
   std::string cpu_lacks = {};                      // which features these lack
   std::span<const decide::Partner> partners = {};  // the caller's
+  double messages_per_byte = 0;                    // in which it hears from them
+  std::string pod = {};                            // "": of its own
 };
+// Seats that their ranks have left, and others may take: by node, the pod of each.
+using FreeSeats = std::map<std::string, std::vector<std::string>>;
+
 // `platform`: make_platform's. Each slot of a node becomes a processor with the node's name and the speed that one rank has there, since
 // a slot is what a rank requests for itself: ranks of a node don't share its speed, as those on one processor of the
 // sources' do. Of a node's free slots there are no more than it has CPU for, and than there are ranks; those on the emptiest nodes
-// come first. Ranks on a node that has too little CPU for them do share it: it is one processor.
+// come first. Ranks on a node that has too little CPU for them do share it: it is one processor. A node's free slots are its free seats first.
 decide::Snapshot make_snapshot(decide::Platform platform, const std::vector<RankFacts>& ranks,
-                               const std::vector<NodeFacts>& nodes);
+                               const std::vector<NodeFacts>& nodes, const FreeSeats& free_seats = {});
 
 // How much faster each rank would be if its node had CPU for all of the job's ranks there. By rank.
 std::vector<double> slowed_by_each_other(const std::vector<std::string>& node_of_rank,

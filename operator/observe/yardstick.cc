@@ -11,7 +11,10 @@ Yardstick::Yardstick(const std::vector<crds::CalibrationEntry>& values, const nl
     : calibration_(Calibration::from_status(values)),
       benchmarks_(Benchmarks::from_status(values)),
       work_(Work::from_json(work)),
-      factors_(RankFactors::from_json(ranks, number_of_ranks)) {}
+      factors_(RankFactors::from_json(ranks, number_of_ranks)) {
+  for (const crds::CalibrationEntry& entry : values)
+    if (entry.name == "messagePrice") prices_.restore(entry.set, entry.value);
+}
 
 std::vector<double> Yardstick::work_of(SuperstepTimes reported, const Places& places) {
   std::vector<double> work = in_one_unit(reported.instructions, places);
@@ -41,8 +44,19 @@ std::vector<double> Yardstick::in_one_unit(std::vector<double> instructions, con
 }
 
 void Yardstick::add_traffic(const decide::MeasuredSuperstep& superstep, const std::vector<std::string>& sets,
-                            const std::vector<std::string>& set_of_rank) {
-  calibration_.add_traffic(superstep, sets, set_of_rank);
+                            const Places& places, const Collector& collector) {
+  if (places.pods.empty()) return calibration_.add_traffic(superstep, sets, places.sets);
+  std::vector<std::span<const decide::Partner>> partners;
+  for (std::size_t i = 0; i < places.sets.size(); ++i) partners.push_back(collector.partners(i));
+  prices_.add(superstep, sets, places.sets, places.pods, partners);
+  // By rank and Set, what its messages from there take besides their bytes.
+  decide::Grid<double> besides(places.sets.size(), sets.size());
+  for (std::size_t i = 0; i < partners.size(); ++i)
+    for (const decide::Partner& k : partners[i])
+      if (const auto from = std::ranges::find(sets, places.sets[k.rank.value]); from != sets.end())
+        besides[i, static_cast<std::size_t>(from - sets.begin())] +=
+            k.bytes * prices_.messages_per_byte(i) * prices_.apart(places.sets[i]).message;
+  calibration_.add_traffic(superstep, sets, places.sets, besides);
 }
 
 // Of all moves from one Set to another, the one with the most bytes: the time of others is mostly not that of their bytes. The pause
@@ -82,8 +96,15 @@ void Yardstick::limit(decide::Params& params) const {
 }
 
 decide::Platform Yardstick::platform(const std::vector<std::string>& sets, const std::vector<NodeFacts>& nodes,
-                                     const std::vector<std::string>& set_of_rank) const {
-  return make_platform(sets, nodes, calibration_, speeds_of_cores(set_of_rank));
+                                     const std::vector<std::string>& set_of_rank, bool pods) const {
+  decide::Platform platform = make_platform(sets, nodes, calibration_, speeds_of_cores(set_of_rank));
+  for (std::size_t j = 0; pods && j < sets.size(); ++j) {
+    const double byte = platform.T[j, j];  // as between two Sets, whose bytes it is compared with
+    platform.apart.push_back({.byte = byte, .message = prices_.apart(sets[j]).message});
+    platform.shared.push_back(
+        {.byte = std::min(byte, MessagePrices::kShared.byte), .message = MessagePrices::kShared.message});
+  }
+  return platform;
 }
 
 std::vector<crds::CalibrationEntry> Yardstick::to_status(const std::vector<NodeFacts>& nodes,
@@ -100,6 +121,8 @@ std::vector<crds::CalibrationEntry> Yardstick::to_status(const std::vector<NodeF
   }
   std::vector<crds::CalibrationEntry> values = calibration_.to_status(nominal, rests_on);
   std::ranges::move(benchmarks_.to_status(), std::back_inserter(values));
+  for (const auto& [set, message] : prices_.learned())
+    values.push_back({"messagePrice", set, "", message, "s", crds::CalibrationSource::kMeasured, 1});
   return values;
 }
 

@@ -27,6 +27,7 @@
 #include "operator/decide/model/plan.h"
 #include "operator/observe/benchmarks.h"
 #include "operator/observe/calibration.h"
+#include "operator/observe/message_prices.h"
 #include "operator/observe/rank_factors.h"
 #include "operator/observe/slowdowns.h"
 #include "operator/observe/snapshot.h"
@@ -39,6 +40,7 @@ struct Places {
   std::vector<std::string> sets, nodes;
   std::vector<double> alone;            // slowed_by_each_other()
   std::vector<std::uint8_t> held_back;  // not 0: by its own CPU limit
+  std::vector<std::string> pods{};      // empty: every rank has its own
 };
 
 // One move of a wave that succeeded.
@@ -59,9 +61,10 @@ class Yardstick {
 
   // By rank, with all that the superstep shows learned.
   std::vector<double> work_of(SuperstepTimes reported, const Places& places);
-  // What of it crossed from Set to Set. `sets`, here and below: the epoch's, in whose order reports count.
+  // What of it crossed from Set to Set and, where ranks share pods, what messages took inside and across. `sets`, here and below: the
+  // epoch's, in whose order reports count.
   void add_traffic(const decide::MeasuredSuperstep& superstep, const std::vector<std::string>& sets,
-                   const std::vector<std::string>& set_of_rank);
+                   const Places& places, const Collector& collector);
   // What a wave has shown of links and fixed costs. `pause`: the wave's.
   void add_moves(std::span<const Moved> moves, const std::vector<std::string>& sets, const crds::PauseParts& pause);
   // See there.
@@ -78,8 +81,10 @@ class Yardstick {
 
   // What may be decided on these measurements.
   void limit(decide::Params& params) const;
+  // `pods`: ranks share some.
   [[nodiscard]] decide::Platform platform(const std::vector<std::string>& sets, const std::vector<NodeFacts>& nodes,
-                                          const std::vector<std::string>& set_of_rank) const;
+                                          const std::vector<std::string>& set_of_rank, bool pods = false) const;
+  [[nodiscard]] const MessagePrices& message_prices() const { return prices_; }
 
   // Each value with what it rests on, to go on from.
   [[nodiscard]] std::vector<crds::CalibrationEntry> to_status(const std::vector<NodeFacts>& nodes,
@@ -94,6 +99,7 @@ class Yardstick {
   [[nodiscard]] std::map<std::string, double> speeds_of_cores(const std::vector<std::string>& set_of_rank) const;
 
   Calibration calibration_;
+  MessagePrices prices_;
   Benchmarks benchmarks_;
   Work work_;
   Slowdowns slowdowns_;

@@ -22,6 +22,8 @@ observe::Places places_of(const Observed& o) {
   observe::Places places{.sets = sets_of_ranks(o), .nodes = {}, .alone = {}, .held_back = held_back_by_limit(o)};
   for (const crds::RankPlace& place : o.job.status.ranks) places.nodes.push_back(place.node);
   places.alone = observe::slowed_by_each_other(places.nodes, o.nodes);
+  if (crds::most_seats(o.job.spec) > 1)
+    for (const crds::RankPlace& place : o.job.status.ranks) places.pods.push_back(place.pod);
   return places;
 }
 
@@ -163,7 +165,7 @@ std::optional<Decided> Rescheduler::advance(const Observed& o) {
     if (!places) places = places_of(o);
     superstep->instructions = yardstick_.work_of(collector_.history().back(), *places);
     if (!counts) continue;
-    yardstick_.add_traffic(*superstep, o.job.status.epoch->sets, places->sets);
+    yardstick_.add_traffic(*superstep, o.job.status.epoch->sets, *places, collector_);
     if (records_) supersteps_.push_back(*superstep);
     window_->add(std::move(*superstep));
     if (window_->call_due()) return decide_now(o);

@@ -119,13 +119,16 @@ std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
   std::vector<observe::RankFacts> ranks;
   std::vector<std::string> set_of_rank;
   const FailedMoves failed(o);
+  const bool pods = crds::most_seats(o.job.spec) > 1;
   for (const crds::RankPlace& place : o.job.status.ranks) {
     set_of_rank.push_back(place.set);
     ranks.push_back(facts_of(place, collector_, moves_, failed, cpu, o));
+    if (pods) ranks.back().pod = place.pod;
+    ranks.back().messages_per_byte = yardstick_.message_prices().messages_per_byte(place.rank.value);
     const auto why = too_large.find(place.rank.value);
     if (why != too_large.end() && ranks.back().blocked_reason.empty()) ranks.back().blocked_reason = why->second;
   }
-  decide::Snapshot snapshot = observe::make_snapshot(yardstick_.platform(sets, nodes, set_of_rank), ranks, nodes);
+  decide::Snapshot snapshot = observe::make_snapshot(yardstick_.platform(sets, nodes, set_of_rank, pods), ranks, nodes);
   const bool mixed = yardstick_.unit() == observe::WorkUnit::kMixed;  // the condition MixedUnits says it
   Result<decide::Plan> plan = fail(ErrorCode::kInvalid, "instructions of some ranks and CPU time of others");
   if (!mixed) plan = decide::make_plan(snapshot, *window_, params);

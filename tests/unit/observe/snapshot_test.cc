@@ -220,6 +220,29 @@ TEST(Snapshot, ARankThatMovesAgainNeverGoesToANodeThatItLeft) {
   EXPECT_TRUE(read) << read.error().message;
 }
 
+// Two ranks share pod p on a, where two seats are free besides; another one has its own.
+TEST(Snapshot, PodsAndTheirFreeSeats) {
+  const std::vector<NodeFacts> all{{.name = "a", .set = "s", .slots = 5}, {.name = "b", .set = "s", .slots = 2}};
+  const std::vector<decide::Partner> partners{{{1}, 512}};
+  RankFacts first{.node = "a", .blocked_reason = ""}, second = first, third{.node = "b", .blocked_reason = ""};
+  first.pod = second.pod = "p", third.pod = "q";
+  first.partners = partners, first.messages_per_byte = 0.25;
+  const decide::Snapshot s = make_snapshot(make_platform({"s"}, all, {}), {first, second, third}, all,
+                                           {{"a", {"p", "r"}}, {"b", {"q", "q", "q"}}, {"gone", {"p"}}});
+  EXPECT_EQ(s.ranks[0].pod, s.ranks[1].pod);
+  EXPECT_NE(s.ranks[0].pod, s.ranks[2].pod);
+  EXPECT_NE(s.ranks[2].pod, 0u);
+  EXPECT_EQ(s.ranks[0].partners[0].messages, 128);
+  std::multiset<std::uint32_t> seats_of_a, seats_of_b;
+  for (std::uint32_t p = 3; p < s.platform.processors.size(); ++p)
+    (s.platform.processors[p].name == "a" ? seats_of_a : seats_of_b).insert(s.platform.processors[p].pod);
+  EXPECT_EQ(seats_of_a.count(s.ranks[0].pod), 1u);
+  EXPECT_EQ(seats_of_a.count(0), 1u) << "a slot without a seat";
+  EXPECT_EQ(seats_of_a.size(), 3u);
+  EXPECT_EQ(seats_of_b, std::multiset<std::uint32_t>{s.ranks[2].pod}) << "more seats than slots are none";
+  EXPECT_TRUE(decide::columns_of(s));
+}
+
 // Two ranks left a, of whose two slots another pod has taken one since.
 TEST(Snapshot, ASlotThatIsTakenIsNoWayBack) {
   const std::vector<NodeFacts> all{{.name = "a", .set = "s", .slots = 2, .taken = 1},
