@@ -1,6 +1,7 @@
 #include "operator/observe/collector.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <memory>
 #include <numeric>
@@ -128,15 +129,19 @@ std::uint64_t Collector::memory_bytes(std::size_t rank) const {
 std::optional<MeanTimes> mean_times(const std::deque<SuperstepTimes>& history, std::uint64_t first,
                                     std::uint64_t last) {
   MeanTimes mean;
+  double squares = 0;
   for (const SuperstepTimes& t : history) {
     if (t.superstep < first || t.superstep > last) continue;
     if (mean.compute_seconds.empty()) mean.compute_seconds.resize(t.compute_seconds.size());
     ++mean.supersteps;
     mean.seconds += t.seconds;
+    squares += t.seconds * t.seconds;
     for (std::size_t i = 0; i < t.compute_seconds.size(); ++i) mean.compute_seconds[i] += t.compute_seconds[i];
   }
   if (mean.supersteps == 0) return std::nullopt;
-  mean.seconds /= static_cast<double>(mean.supersteps);
+  const auto n = static_cast<double>(mean.supersteps);
+  mean.seconds /= n;
+  if (n > 1) mean.error = std::sqrt(std::max(0.0, squares / n - mean.seconds * mean.seconds) / (n - 1));
   for (double& s : mean.compute_seconds) s /= static_cast<double>(mean.supersteps);
   return mean;
 }

@@ -98,7 +98,7 @@ class Collector {
 // Means over the supersteps of `history` in [first, last]; nullopt if there is none.
 struct MeanTimes {
   std::size_t supersteps = 0;
-  double seconds = 0;
+  double seconds = 0, error = 0;  // and its standard error
   std::vector<double> compute_seconds;
 };
 std::optional<MeanTimes> mean_times(const std::deque<SuperstepTimes>& history, std::uint64_t first, std::uint64_t last);

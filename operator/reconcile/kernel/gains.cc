@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "base/core/significant.h"
+#include "operator/observe/control.h"
 #include "operator/reconcile/kernel/waves.h"
 
 namespace bsp::reconcile {
@@ -39,8 +43,19 @@ void Gains::begin(const migrate::Wave& wave, const History& history, const crds:
   const auto mean = observe::mean_times(history, last >= kCompared ? last - kCompared + 1 : 0, last);
   if (!mean) return;
   baseline_->seconds = mean->seconds;
-  for (const migrate::Move& move : wave.moves)
+  baseline_->error = mean->error;
+  std::set<std::string> touched;  // nodes
+  for (const migrate::Move& move : wave.moves) {
     if (move.rank < mean->compute_seconds.size()) baseline_->compute[move.rank] = mean->compute_seconds[move.rank];
+    touched.insert({move.source_node, move.target_node});
+  }
+  std::vector<std::uint32_t> stays;
+  for (const crds::RankPlace& place : status.ranks)
+    if (place.rank.value < mean->compute_seconds.size() && !baseline_->compute.contains(place.rank.value) &&
+        !touched.contains(place.node))
+      stays.push_back(place.rank.value);
+  const std::size_t each = stays.size() / kStayed + 1;
+  for (std::size_t n = 0; n < stays.size(); n += each) baseline_->stayed[stays[n]] = mean->compute_seconds[stays[n]];
 }
 
 std::vector<RealisedGain> Gains::realised(const crds::BspJobStatus& status, const History& history, bool ending) {
@@ -51,16 +66,32 @@ std::vector<RealisedGain> Gains::realised(const crds::BspJobStatus& status, cons
   if (!wave || !*wave || (*wave)->number != baseline_->wave) return baseline_.reset(), std::vector<RealisedGain>{};
   const double pause = (*wave)->pause.total_ms * 1e-3;
   const auto alpha = static_cast<double>(std::max<std::uint64_t>(1, baseline_->alpha));
-  realised_ += (baseline_->seconds - mean->seconds) * alpha - pause;
+  std::vector<std::pair<double, double>> stayed;
+  for (const auto& [rank, before] : baseline_->stayed)
+    if (rank < mean->compute_seconds.size()) stayed.emplace_back(before, mean->compute_seconds[rank]);
+  const double of_before = baseline_->seconds > 0 ? baseline_->error / baseline_->seconds : 0,
+               of_after = mean->seconds > 0 ? mean->error / mean->seconds : 0;
+  const observe::Control control = observe::control_of(stayed, std::hypot(of_before, of_after));
+  const observe::Gain of_job =
+      observe::gain_of(baseline_->seconds, baseline_->error, mean->seconds, mean->error, control);
+  realised_ += (of_job.is_noise() ? 0 : of_job.seconds * alpha) - pause;
   any_ = true;
   std::vector<RealisedGain> out;
   for (const migrate::Move& move : (*wave)->moves)
     if (const auto before = baseline_->compute.find(move.rank);
-        before != baseline_->compute.end() && move.rank < mean->compute_seconds.size())
+        before != baseline_->compute.end() && move.rank < mean->compute_seconds.size()) {
+      const double after = mean->compute_seconds[move.rank];
+      const observe::Gain gain =
+          observe::gain_of(before->second, before->second * of_before, after, after * of_after, control);
       out.push_back({.migration = move.migration,
-                     .seconds = significant((before->second - mean->compute_seconds[move.rank]) * alpha - pause, 6),
+                     .seconds = significant(gain.seconds * alpha - pause, 6),
+                     .error = significant(gain.error * alpha, 2),
+                     .is_noise = gain.is_noise(),
                      .superstep_before = baseline_->seconds,
-                     .superstep_after = mean->seconds});
+                     .superstep_after = mean->seconds,
+                     .superstep_is_noise = of_job.is_noise(),
+                     .control = control.ranks > 0 ? std::optional(control.ratio) : std::nullopt});
+    }
   baseline_.reset();
   return out;
 }

@@ -1,4 +1,5 @@
-// What the waves of a job were expected to gain, and have gained: the supersteps before a wave against those after it.
+// What the waves of a job were expected to gain, and have gained: the supersteps before a wave against those after it, less what those
+// that stayed saw in the same time (observe/control.h). What can't be told from noise is said so; the job's gain counts only its pause.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +19,7 @@ bool was_decided(const migrate::Wave& wave);
 class Gains {
  public:
   static constexpr std::size_t kCompared = 10;  // supersteps on either side of a wave, at most
+  static constexpr std::size_t kStayed = 32;    // ranks that stay, whose computing tells what the machine did meanwhile
   using History = std::deque<observe::SuperstepTimes>;
 
   // `counted`, `baseline`: SchedulerState's.

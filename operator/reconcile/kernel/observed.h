@@ -133,8 +133,12 @@ struct Decided {
 // What a wave has really gained, once it is known.
 struct RealisedGain {
   std::string migration;
-  double seconds = 0;  // of this rank's own supersteps, over as many as the window had, pause deducted
+  double seconds = 0;     // of this rank's own supersteps, over as many as the window had, pause deducted
+  double error = 0;       // of that, two standard errors, s
+  bool is_noise = false;  // it is no more than that, but for the pause
   double superstep_before = 0, superstep_after = 0;  // s, of the job
+  bool superstep_is_noise = false;     // these differ by no more than noise, and what ranks that stayed saw
+  std::optional<double> control = {};  // times as long as before that ranks computed which stayed; none: nobody did
 };
 
 // What the scheduler concludes from what was observed.

@@ -127,15 +127,17 @@ constexpr void fields_of(Of<RankSeconds>, auto&& v) {
 struct StoredBaseline {
   std::uint32_t wave = 0;
   std::uint64_t alpha = 0;
-  double seconds = 0;
-  std::vector<RankSeconds> of_ranks;
+  double seconds = 0, error = 0;
+  std::vector<RankSeconds> of_ranks, stayed;
   std::uint64_t after = 0;
 };
 constexpr void fields_of(Of<StoredBaseline>, auto&& v) {
   v("wave", &StoredBaseline::wave);
   v("alpha", &StoredBaseline::alpha);
   v("seconds", &StoredBaseline::seconds);
+  v("error", &StoredBaseline::error, kRare);
   v("ofRanks", &StoredBaseline::of_ranks);
+  v("stayed", &StoredBaseline::stayed, kRare);
   v("after", &StoredBaseline::after);
 }
 
@@ -272,8 +274,15 @@ json to_json(const SchedulerState& state) {
     }
   for (auto& [set, digits] : by_set) stored.window.P_comm.push_back({set, std::move(digits)});
   if (const auto& b = state.baseline) {
-    stored.baseline = {.wave = b->wave, .alpha = b->alpha, .seconds = b->seconds, .of_ranks = {}, .after = b->after};
+    stored.baseline = {.wave = b->wave,
+                       .alpha = b->alpha,
+                       .seconds = b->seconds,
+                       .error = b->error,
+                       .of_ranks = {},
+                       .stayed = {},
+                       .after = b->after};
     for (const auto& [rank, seconds] : b->compute) stored.baseline->of_ranks.push_back({rank, seconds});
+    for (const auto& [rank, seconds] : b->stayed) stored.baseline->stayed.push_back({rank, seconds});
   }
   std::map<std::uint64_t, std::vector<std::size_t>> moved;  // by superstep
   for (const auto& [rank, m] : state.moves) moved[m.last].push_back(rank);
@@ -313,8 +322,15 @@ SchedulerState scheduler_state_from_json(const json& j, std::size_t ranks, std::
   state.factors = stored.factors;
   read_moves(stored, ranks, state.moves);
   if (const auto& b = stored.baseline) {
-    state.baseline = {.wave = b->wave, .alpha = b->alpha, .seconds = b->seconds, .compute = {}, .after = b->after};
+    state.baseline = {.wave = b->wave,
+                      .alpha = b->alpha,
+                      .seconds = b->seconds,
+                      .error = b->error,
+                      .compute = {},
+                      .stayed = {},
+                      .after = b->after};
     for (const auto& [rank, seconds] : b->of_ranks) state.baseline->compute[rank] = seconds;
+    for (const auto& [rank, seconds] : b->stayed) state.baseline->stayed[rank] = seconds;
   }
   PByRank p_comm(ranks);
   if (window.P_comp.size() == ranks)

@@ -20,8 +20,9 @@ namespace bsp::reconcile {
 struct Baseline {
   std::uint32_t wave = 0;
   std::uint64_t alpha = 0;
-  double seconds = 0;
+  double seconds = 0, error = 0;            // and its standard error
   std::map<std::uint32_t, double> compute;  // by rank, of those that move
+  std::map<std::uint32_t, double> stayed;   // of some that don't, on nodes that none of the others leaves or comes to
   std::uint64_t after = 0;                  // supersteps from here on are measured in the new mapping; 0: not yet
 };
 

@@ -1,5 +1,6 @@
 // Waves as RankMigrations: which wait for one, which show one, which belong to none.
 #include <algorithm>
+#include <cmath>
 #include <format>
 #include <ranges>
 
@@ -179,9 +180,14 @@ Event gain_event(const std::vector<RealisedGain>& gains, const std::vector<crds:
     if (m != migrations.end())
       moves.add(std::format("rank {} {}→{}", m->spec.rank.value, m->status.source_set, m->status.target_set));
   }
+  const RealisedGain& first = gains.front();
+  std::string besides;
+  if (first.control && std::abs(*first.control - 1) >= 0.01)
+    besides = std::format("; ranks that stayed compute {:.2f} times as long", *first.control);
+  if (first.superstep_is_noise) besides += "; the difference can't be told from noise";
   return {"Normal", "GainMeasured",
-          std::format("Superstep {} → {} since the move of {}", crds::duration_text(gains.front().superstep_before),
-                      crds::duration_text(gains.front().superstep_after), moves.text())};
+          std::format("Superstep {} → {} since the move of {}{}", crds::duration_text(first.superstep_before),
+                      crds::duration_text(first.superstep_after), moves.text(), besides)};
 }
 
 crds::RankMigration refused(const crds::RankMigration& migration, const Refusal& refusal, Time now) {

@@ -48,6 +48,33 @@ TEST_F(Rescheduling, RealisedGainsCompareBeforeAndAfterTheWave) {
   }
 }
 
+// Two equal jobs; the machine of one is busy with others' work since the wave.
+TEST_F(Rescheduling, AGainIsTheWavesAndNotTheMachines) {
+  std::vector<double> told;  // of a superstep, in seconds of the machine as it was
+  for (const std::uint64_t loaded : {std::uint64_t{~0ull}, std::uint64_t{8}}) {
+    const Observed before = o;
+    loaded_from = loaded;
+    Rescheduler r = rescheduler();
+    const auto decided = feed(r, 1, 4);
+    ASSERT_TRUE(decided);
+    const migrate::Wave wave = begin(*decided);
+    feed(r, 5, 7);
+    end(wave, Phase::kSucceeded, 7);
+    feed(r, 8, 18);
+    const auto gains = r.realised(o.job.status, false);
+    ASSERT_THAT(gains, SizeIs(2));
+    ASSERT_TRUE(gains[0].control);
+    EXPECT_NEAR(*gains[0].control, loaded == 8 ? 1.5 : 1, 1e-9);
+    EXPECT_FALSE(gains[0].is_noise);
+    told.push_back((gains[0].seconds + 0.5) / 4 / *gains[0].control);
+    EXPECT_NEAR(told.back(), 1, gains[0].error / 4);
+    const std::string event = gain_event(gains, o.migrations).message;
+    EXPECT_EQ(event.ends_with("; ranks that stayed compute 1.50 times as long"), loaded == 8) << event;
+    o = before;
+  }
+  EXPECT_NEAR(told[0], told[1], 0.01);
+}
+
 // A rank of 4 GB goes beside one of 10 MB, at 1 GB/s and with 400 ms besides.
 TEST_F(Rescheduling, ALargeRankTeachesNothingOfASmallOne) {
   for (const bool each_known : {true, false}) {
