@@ -282,6 +282,12 @@ Result<std::vector<std::string>> shared_memory_files_of(pid_t pid, uid_t uid, co
   return files;
 }
 
+bool holds_only_sessions(const std::vector<std::string>& trees, const Changes& changes) {
+  const auto of_session = [](const std::string& path) { return path == "/tmp" || path.starts_with("/tmp/ompi."); };
+  return trees.empty() && std::ranges::all_of(changes.paths, of_session) &&
+         std::ranges::all_of(changes.directories, of_session, &ChangedDirectory::path);
+}
+
 Result<void> write_carry(const std::vector<std::string>& trees, const Changes& changes, int fd) {
   const ArchiveWriter out(archive_write_new(), archive_write_free);
   archive_write_set_format_pax(out.get());

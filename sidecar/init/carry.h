@@ -30,6 +30,11 @@ Result<std::vector<std::string>> shared_memory_files_of(pid_t pid, uid_t uid, co
 // sockets, devices and unreadable files are errors that name the file.
 Result<void> write_carry(const std::vector<std::string>& trees, const Changes& changes, int fd);
 
+// Whether nothing of it is the program's own: Open MPI leaves directories of its sessions behind in /tmp.
+bool holds_only_sessions(const std::vector<std::string>& trees, const Changes& changes);
+// Removes these directories, as the program's user.
+Result<void> remove_sessions(const std::string& temporary = "/tmp");
+
 // Unpacks the archive over the existing files, with groups, modes, extended attributes and times, and removes what
 // the program has removed. `age` is this pod's. kRefused: an unchanged file of the source's image is missing in this
 // one; or, with `keep` (a directory that other programs use too), a file is there already.

@@ -247,6 +247,13 @@ class Unpacker {
 
 }  // namespace
 
+Result<void> remove_sessions(const std::string& temporary) {
+  BSP_TRY(const std::vector<std::string> names, list_dir_if_any(temporary));
+  for (const std::string& name : names)
+    if (name.starts_with("ompi.")) BSP_CHECK_OK(remove_tree(temporary + "/" + name));
+  return {};
+}
+
 Result<void> read_carry(const std::string& file, const Age& age, const std::string& keep) {
   const ArchiveReader in(archive_read_new(), archive_read_free);
   archive_read_support_format_tar(in.get());

@@ -332,7 +332,8 @@ void Supervisor::on_program(int status) {
       report(control::Discarded{.migration = migration_});
       return;
     case Leaving::kVacated:
-      return become_vacant();
+      if (become_vacant()) return;
+      break;
     case Leaving::kNo:
       break;
   }

@@ -28,6 +28,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/core/cpu_features.h"
@@ -63,6 +64,8 @@ struct Options {
 
 // By the epoch's descriptor, whether another copy of the rank may start while this pod is cut off. One that can't be read counts.
 bool in_epoch_with_peers(const std::string& descriptor);
+// Of the descriptor's text, as of names::kEpochRank; nullopt: it has none.
+std::optional<std::uint32_t> number_in(const std::string& descriptor, std::string_view key);
 
 class Supervisor {
  public:
@@ -100,6 +103,7 @@ class Supervisor {
   void send_hello();
   void report_throttling();
   void continue_program();
+  void name_rank() const;
   void kill_program(const std::string& reason);
   void start(CpuFeatures level);
 
@@ -126,7 +130,7 @@ class Supervisor {
   void fail_restore(const std::string& why);
   void discard(const std::string& migration);
   void vacate();
-  void become_vacant();
+  bool become_vacant();  // false: the container is not as the image made it
   void abandon();
   void kill_descendants();
   void warm_up();
@@ -182,6 +186,7 @@ class Supervisor {
   std::string failure_;                             // the first error in the pending dump
   Steady::time_point action_start_{};
   std::optional<Steady::time_point> kill_criu_at_;
+  bool vacated_ = false;                                                     // another rank has had this container
   enum class Leaving { kNo, kDiscarded, kVacated } leaving_ = Leaving::kNo;  // killed, to wait for another program
   bool left_files_ = false;  // the program wrote files in this container, and took copies along
   bool continue_after_dump_ = false;

@@ -10,6 +10,9 @@
 #include <utility>
 
 #include "base/core/fault.h"
+#include "base/core/rank_line.h"
+#include "base/core/read_file.h"
+#include "crds/names.h"
 #include "sidecar/init/cgroup.h"
 #include "sidecar/init/supervisor.h"
 
@@ -137,12 +140,20 @@ void Supervisor::continue_program() {
   const bool may = state_ == State::kStopped || state_ == State::kDumped || state_ == State::kRestored;
   if (may && program_ > 0) {
     fault_point("init.continue", program_);
+    if (vacated_ && state_ == State::kRestored) name_rank();
     state_ = State::kRunning;
     ::kill(program_, SIGCONT);
   }
   if (state_ == State::kRunning) {
     report(control::Running{.pid = program_});
   }
+}
+
+// Before the rank's first output here: the container's log begins with that of the rank that has left.
+void Supervisor::name_rank() const {
+  const auto descriptor = read_file(options_.run_dir + "/epoch");
+  if (const auto rank = descriptor ? number_in(*descriptor, names::kEpochRank) : std::nullopt)
+    std::fprintf(stderr, "%s\n", line_of_rank(*rank).c_str());
 }
 
 void Supervisor::kill_program(const std::string& reason) {

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstdio>
 #include <string>
+#include <string_view>
 
 #include "base/core/read_file.h"
 #include "crds/fencing.h"
@@ -24,16 +25,20 @@ std::string seconds_text(std::chrono::steady_clock::duration time) {
 
 }  // namespace
 
+std::optional<std::uint32_t> number_in(const std::string& descriptor, std::string_view key) {
+  const std::string text = "\n" + descriptor, begin = "\n" + std::string(key) + "=";
+  const std::size_t at = text.find(begin);
+  std::uint32_t number = 0;
+  if (at == std::string::npos) return std::nullopt;
+  const auto [end, error] = std::from_chars(text.data() + at + begin.size(), text.data() + text.size(), number);
+  return error == std::errc() ? std::optional(number) : std::nullopt;
+}
+
 // A rank without peers has no second copy: the operator couldn't find out that the first one is cut off.
 bool in_epoch_with_peers(const std::string& descriptor) {
   const auto read = read_file(descriptor);
   if (!read) return read.error().code != ErrorCode::kNotFound;
-  const std::string text = "\n" + *read;
-  const std::string key = "\n" + std::string(names::kEpochRanks) + "=";
-  const std::size_t at = text.find(key);
-  unsigned ranks = 0;
-  if (at != std::string::npos) std::from_chars(text.data() + at + key.size(), text.data() + text.size(), ranks);
-  return ranks > 1;
+  return number_in(*read, names::kEpochRanks).value_or(0) > 1;
 }
 
 // A message that has waited in the socket doesn't become newer: the timestamp is from the machine's clock.

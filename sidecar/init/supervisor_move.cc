@@ -52,6 +52,9 @@ Result<void> write_whole(int fd, std::string_view text) {
   return {};
 }
 
+// What a worker has found to carry.
+constexpr char kNothing = '0', kFiles = '1', kSessions = '2';
+
 // Runs `body` in a worker under the program's uid; a returned error goes to `log`.
 Result<pid_t> start_worker(const User& user, const std::string& log, const std::function<Result<void>()>& body) {
   ::unlink(log.c_str());
@@ -143,8 +146,8 @@ Mounts Supervisor::shared_mounts() const {
   return {read_file("/proc/self/mountinfo").value_or(""), std::move(own)};
 }
 
-// A worker that writes 0 or 1 to `found` once it knows whether there is something to carry, and that all of it can be
-// carried. It then fills the archive while criu is running.
+// A worker that writes to `found` what there is to carry, once it knows that all of it can be carried. It then fills the
+// archive while criu is running.
 Result<pid_t> Supervisor::start_packing(int archive, int found, int notes_file) {
   return start_worker(user_, worker_log(), [this, archive, found, notes_file]() -> Result<void> {
     Notes notes;
@@ -160,7 +163,8 @@ Result<pid_t> Supervisor::start_packing(int archive, int found, int notes_file) 
       if (::lstat(path.c_str(), &info) == 0 || (errno != ENOENT && errno != ENOTDIR)) trees.push_back(path);
     }
     const bool carries = !trees.empty() || !changes.paths.empty() || !changes.directories.empty();
-    if (::write(found, carries ? "1" : "0", 1) != 1) return fail_errno("starting the dump");
+    const char answer = !carries ? kNothing : holds_only_sessions(trees, changes) ? kSessions : kFiles;
+    if (::write(found, &answer, 1) != 1) return fail_errno("starting the dump");
     if (notes_ == control::NotedFiles::kWritten) BSP_CHECK_OK(note_written_files(mounts, begun_ns_, notes));
     if (notes_) BSP_CHECK_OK(write_whole(notes_file, encode(notes)));
     return carries ? write_carry(trees, changes, archive) : Result<void>();
@@ -171,10 +175,10 @@ void Supervisor::on_found() {
   char answer = 0;
   if (const ssize_t n = ::read(found_.get(), &answer, 1); n < 0 && (errno == EINTR || errno == EAGAIN)) return;
   found_.reset();
-  left_files_ = left_files_ || answer != '0';
+  left_files_ = left_files_ || (answer != kNothing && answer != kSessions);
   // Otherwise the worker has ended without one, and the reason is in its log.
   if (answer != 0 && failure_.empty())
-    if (auto begun = start_dump_criu(answer == '1'); !begun) {
+    if (auto begun = start_dump_criu(answer != kNothing); !begun) {
       failure_ = begun.error().message;
       if (worker_ > 0) ::kill(worker_, SIGKILL);
     }
@@ -427,19 +431,23 @@ void Supervisor::vacate() {
   kill_program("");
 }
 
-void Supervisor::become_vacant() {
+bool Supervisor::become_vacant() {
   kill_descendants();
+  int status = -1;
+  const auto cleans = start_worker(user_, worker_log(), [] { return remove_sessions(); });
+  if (!cleans || ::waitpid(*cleans, &status, 0) != *cleans || status != 0) return false;
   for (OutputRelay* relay : {&out_, &err_}) {
     relay->drain();
     relay->flush(kLastOutputMs);
   }
-  options_.restore = true;
+  options_.restore = vacated_ = true;
   held_ = false;
   held_processes_.clear();
   fresh_.reset();
   kill_reason_.clear();
   state_ = State::kWaiting;
   report(control::Vacated{});
+  return true;
 }
 
 // In a waiting pod every descendant is criu or a half-restored process.

@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "base/core/fd.h"
+#include "base/core/rank_line.h"
 #include "base/core/read_file.h"
 #include "crds/names.h"
 #include "sidecar/init/carry.h"
@@ -133,6 +134,54 @@ TEST(Fence, CountsAnEpochThatCantBeRead) {
   std::ofstream(file) << names::kEpochNumber << "=3\n" << names::kEpochRanks << "=2\n";
   EXPECT_TRUE(in_epoch_with_peers(file));
   fs::remove_all(directory);
+}
+
+TEST(Sessions, AreNoFilesOfTheProgram) {
+  const auto changes = [](std::vector<std::string> paths, std::vector<std::string> directories) {
+    Changes made;
+    made.paths = std::move(paths);
+    for (std::string& path : directories) made.directories.push_back({std::move(path), {}});
+    return made;
+  };
+  EXPECT_TRUE(holds_only_sessions({}, {}));
+  EXPECT_TRUE(holds_only_sessions(
+      {}, changes({"/tmp/ompi.rank0.1000", "/tmp/ompi.rank0.1000/jf.0"}, {"/tmp", "/tmp/ompi.rank0.1000"})));
+  EXPECT_FALSE(holds_only_sessions({}, changes({"/tmp/ompi.rank0.1000", "/tmp/mine"}, {"/tmp"})));
+  EXPECT_FALSE(holds_only_sessions({}, changes({"/tmp/ompi.rank0.1000"}, {"/tmp", "/home"})));
+  EXPECT_FALSE(holds_only_sessions({"/dev/shm/x"}, {}));
+}
+
+TEST(Sessions, AreRemovedAndNothingElse) {
+  char directory[] = "/tmp/bsp-sessions-XXXXXX";
+  ASSERT_NE(::mkdtemp(directory), nullptr);
+  const fs::path path = directory;
+  fs::create_directories(path / "ompi.rank0.1000/jf.0/1");
+  std::ofstream(path / "ompi.rank0.1000/jf.0/file") << "x";
+  std::ofstream(path / "kept") << "x";
+  ASSERT_TRUE(remove_sessions(directory));
+  EXPECT_FALSE(fs::exists(path / "ompi.rank0.1000"));
+  EXPECT_TRUE(fs::exists(path / "kept"));
+  EXPECT_TRUE(remove_sessions(path / "none"));
+  fs::remove_all(path);
+}
+
+TEST(Descriptor, NumbersAreFoundByTheirWholeNames) {
+  const std::string text = "BSP_EPOCH=7\nBSP_RANKS=12\nBSP_RANK=3\nX=text\n";
+  EXPECT_EQ(number_in(text, names::kEpochRank), 3u);
+  EXPECT_EQ(number_in(text, names::kEpochRanks), 12u);
+  EXPECT_EQ(number_in(text, "X"), std::nullopt);
+  EXPECT_EQ(number_in(text, "RANK"), std::nullopt);
+  EXPECT_EQ(number_in("", names::kEpochRank), std::nullopt);
+}
+
+TEST(RankLine, IsReadAsItIsWritten) {
+  EXPECT_EQ(rank_of_line(line_of_rank(0)), 0u);
+  EXPECT_EQ(rank_of_line(line_of_rank(4'000'000'000)), 4'000'000'000u);
+  for (const char* other : {"", "bsp-init: rank ", "bsp-init: rank  goes on in this container",
+                            "bsp-init: rank 1x goes on in this container",
+                            "bsp-init: rank -1 goes on in this container", "bsp-init: rank goes on in this container",
+                            "rank 1 goes on in this container", "bsp-init: rank 1 goes on in this container."})
+    EXPECT_EQ(rank_of_line(other), std::nullopt) << other;
 }
 
 TEST(CriuLog, OnlyErrorLinesAndEachOnce) {
