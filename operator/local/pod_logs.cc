@@ -1,7 +1,9 @@
 #include "operator/local/pod_logs.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "base/core/rank_line.h"
 #include "base/core/read_file.h"
 #include "base/json/utf8.h"
 
@@ -36,16 +38,42 @@ void LogText::add(std::string_view content) {
   }
 }
 
-std::string RankLog::next(const std::vector<std::string>& files, bool end) {
-  read_.resize(std::max(read_.size(), files.size()));
-  for (std::size_t i = 0; i < files.size(); ++i) {
-    const auto content = read_file(files[i]);
-    if (!content || content->size() <= read_[i]) continue;
-    std::string_view more = std::string_view(*content).substr(read_[i]);
-    if (!end) more = more.substr(0, more.rfind('\n') + 1);  // an entry that is being written isn't one yet
-    log_.add(more);
-    read_[i] += more.size();
+// A stay of the rank in a seat, as far as it is new.
+struct RankLog::Part {
+  std::string begun;  // of its first entry
+  std::string text;
+};
+
+void RankLog::split(std::string_view more, Read& read, std::vector<Part>& parts) const {
+  bool begins = true;
+  while (!more.empty()) {
+    const std::string_view line = more.substr(0, std::min(more.find('\n'), more.size() - 1) + 1);
+    more.remove_prefix(line.size());
+    const auto entry = parse_log_line(line.ends_with('\n') ? line.substr(0, line.size() - 1) : line);
+    if (const auto next = entry && entry->is_stderr ? rank_of_line(entry->text) : std::nullopt) {
+      read.rank = *next;
+      begins = true;
+      continue;
+    }
+    if (read.rank != rank_) continue;
+    if (std::exchange(begins, false)) parts.push_back({entry ? std::string(entry->time) : "", {}});
+    parts.back().text += line;
   }
+}
+
+std::string RankLog::next(const std::vector<SeatLog>& logs, bool end) {
+  std::vector<Part> parts;
+  for (const SeatLog& log : logs) {
+    Read& read = read_.try_emplace(log.file, Read{.rank = log.rank}).first->second;
+    const auto content = read_file(log.file);
+    if (!content || content->size() <= read.bytes) continue;
+    std::string_view more = std::string_view(*content).substr(read.bytes);
+    if (!end) more = more.substr(0, more.rfind('\n') + 1);  // an entry that is being written isn't one yet
+    read.bytes += more.size();
+    split(more, read, parts);
+  }
+  std::ranges::stable_sort(parts, {}, &Part::begun);
+  for (const Part& part : parts) log_.add(part.text);
   return log_.take_lines() + (end ? log_.begun() : "");
 }
 

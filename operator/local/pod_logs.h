@@ -4,6 +4,8 @@
 // continues in the next entry.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -40,15 +42,30 @@ class LogText {
   std::string begun_stdout_;
   std::string begun_stderr_;
 };
+// The log of a seat, which has the output of one rank after another (base/core/rank_line.h).
+struct SeatLog {
+  std::string file;
+  std::uint32_t rank = 0;  // whose it begins with
+};
 // A rank's output as it comes. A source's log may still grow when the target's does: each file is read on from where it was, so
 // that what was returned once stays as it is.
 class RankLog {
  public:
-  // What the files of the rank's pods, oldest first, have gained in whole lines; at the `end` also what has begun.
-  std::string next(const std::vector<std::string>& files, bool end);
+  explicit RankLog(std::uint32_t rank) : rank_(rank) {}
+  // What the seats' logs have gained of the rank's whole lines, in the order in which it has had the seats; at the `end` also
+  // what has begun. `logs`: in the same order each time, and only ever more.
+  std::string next(const std::vector<SeatLog>& logs, bool end);
 
  private:
-  std::vector<std::size_t> read_;  // bytes of each file
+  struct Read {
+    std::size_t bytes = 0;
+    std::uint32_t rank = 0;  // whose output comes next
+  };
+  struct Part;
+  void split(std::string_view more, Read& read, std::vector<Part>& parts) const;
+
+  std::uint32_t rank_;
+  std::map<std::string, Read> read_;  // by file
   LogText log_;
 };
 

@@ -153,14 +153,14 @@ Result<int> logs(std::span<const std::string> words) {
   BSP_CHECK_OK(command.parse(words));
   BSP_TRY(const auto store, open_store(place));
   BSP_TRY(Object object, find_job(*store, name));
-  RankLog log;
+  RankLog log(*rank);
   std::string cursor;
   for (;;) {
     BSP_TRY(const auto job, crds::bsp_job_from_json(object));
     BSP_CHECK_OK(screens::check_rank(job, *rank));
     // Before the log is read, because it grows until then.
     BSP_TRY(const bool complete, has_all_output(*store, job, *rank, now()));
-    put(log.next(log_files(store->directory() + "/logs", job, *rank), !follows || complete));
+    put(log.next(rank_logs(store->directory() + "/logs", job, *rank), !follows || complete));
     if (!follows || complete) return 0;
     BSP_TRY(const auto events, store->wait({kBspJob}, store->options().name_space, cursor, kFollow));
     for (const auto& event : events) {

@@ -223,7 +223,7 @@ class Run {
     const crds::BspJob& job = one_.job();
     const auto migrations = one_.migrations();
     view_.update(job, migrations);
-    const std::string output = RankLog().next(log_files(one_.store().directory() + "/logs", job, 0), true);
+    const std::string output = RankLog(0).next(rank_logs(one_.store().directory() + "/logs", job, 0), true);
     const nlohmann::json summary = summary_of(job, migrations, running_, output);
     if (!output.empty()) view_.say(std::format("Rank 0 wrote:\n{}", output));
     if (!summary["makespan_s"].is_null())

@@ -1,7 +1,9 @@
 #include "operator/local/cli/summary.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <format>
+#include <iterator>
 #include <map>
 
 #include "base/core/read_file.h"
@@ -73,15 +75,19 @@ json summary_of(const crds::BspJob& job, const std::vector<crds::RankMigration>&
 
 namespace {
 
-// Where the rank has been, in order, as far as there are logs.
-std::vector<Seat> seats_of_rank(const std::string& log_dir, const crds::BspJob& job, std::uint32_t rank) {
-  std::vector<Seat> seats;
-  if (crds::most_seats(job.spec) == 1) {
-    for (std::uint32_t g = 0; g < job.status.ranks[rank].generation; ++g)
-      seats.push_back({reconcile::pod_name(job.metadata.name, rank, g), 0});
-    return seats;
-  }
-  std::map<std::string, Seat> by_time;  // of the pod's creation
+// Those of each rank's own pods, in order.
+std::vector<SeatLog> logs_of_pods(const std::string& log_dir, const crds::BspJob& job, std::uint32_t rank) {
+  std::vector<SeatLog> logs;
+  for (std::uint32_t g = 0; g < job.status.ranks[rank].generation; ++g)
+    logs.push_back(
+        {std::format("{}/{}/{}.log", log_dir, reconcile::pod_name(job.metadata.name, rank, g), names::kAppContainer),
+         rank});
+  return logs;
+}
+
+// Of all seats, in the order of the pods' creation: a rank may have been in any.
+std::vector<SeatLog> logs_of_seats(const std::string& log_dir, const crds::BspJob& job) {
+  std::map<std::string, std::vector<SeatLog>> by_time;
   std::error_code none;
   for (const auto& entry : std::filesystem::directory_iterator(log_dir, none)) {
     const auto text = read_file(entry.path() / "pod.json");
@@ -90,21 +96,20 @@ std::vector<Seat> seats_of_rank(const std::string& log_dir, const crds::BspJob& 
     if (text_at(part_at(metadata, "labels"), names::kLabelJob) != job.metadata.name) continue;
     const std::vector<std::uint32_t> ranks = reconcile::request_of(pod).ranks();
     const std::string name = text_at(metadata, "name");
+    std::vector<SeatLog>& of_pod = by_time[text_at(metadata, "creationTimestamp") + name];
     for (std::uint32_t local = 0; local < ranks.size(); ++local)
-      if (ranks[local] == rank) by_time[text_at(metadata, "creationTimestamp") + name] = {name, local};
+      of_pod.push_back({std::format("{}/{}/{}.log", log_dir, name, container_of(local)), ranks[local]});
   }
-  for (auto& [time, seat] : by_time) seats.push_back(std::move(seat));
-  return seats;
+  std::vector<SeatLog> logs;
+  for (auto& [time, of_pod] : by_time) std::ranges::move(of_pod, std::back_inserter(logs));
+  return logs;
 }
 
 }  // namespace
 
-std::vector<std::string> log_files(const std::string& log_dir, const crds::BspJob& job, std::uint32_t rank) {
-  std::vector<std::string> files;
-  if (rank >= job.status.ranks.size()) return files;
-  for (const Seat& seat : seats_of_rank(log_dir, job, rank))
-    files.push_back(std::format("{}/{}/{}.log", log_dir, seat.pod, container_of(seat.local)));
-  return files;
+std::vector<SeatLog> rank_logs(const std::string& log_dir, const crds::BspJob& job, std::uint32_t rank) {
+  if (rank >= job.status.ranks.size()) return {};
+  return crds::most_seats(job.spec) == 1 ? logs_of_pods(log_dir, job, rank) : logs_of_seats(log_dir, job);
 }
 
 Result<bool> has_all_output(Store& store, const crds::BspJob& job, std::uint32_t rank, Time now) {

@@ -8,6 +8,7 @@
 
 #include "crds/bspjob.h"
 #include "crds/rankmigration.h"
+#include "operator/local/pod_logs.h"
 #include "operator/local/store.h"
 
 namespace bsp::local {
@@ -17,8 +18,8 @@ namespace bsp::local {
 nlohmann::json summary_of(const crds::BspJob& job, const std::vector<crds::RankMigration>& migrations, Time running,
                           const std::string& rank0_output);
 
-// Of the rank's output, in the order of its pods, for RankLog. `log_dir`: <store>/logs.
-std::vector<std::string> log_files(const std::string& log_dir, const crds::BspJob& job, std::uint32_t rank);
+// Where the rank's output may be, for its RankLog. `log_dir`: <store>/logs.
+std::vector<SeatLog> rank_logs(const std::string& log_dir, const crds::BspJob& job, std::uint32_t rank);
 
 // Whether they have the last lines, too: the engine may write them after the job has succeeded, because a sidecar reports its
 // program's end at once, but before the node reports the container's end. Of a job that failed, true. True as well ten seconds
