@@ -83,6 +83,12 @@ class Machine {
   [[nodiscard]] static bool transfers(const SeatView& pod, const Move& move) {
     return pod.status && pod.status->transfer.migration == move.migration;
   }
+  // The target holds no part of the rank, and can take one.
+  [[nodiscard]] static bool is_clean(const SeatView& target, const Move& move) {
+    return target.answers() && !target.deleting && target.status->init_connected &&
+           target.status->phase == wire::RankPhase::kWaiting &&
+           (target.status->transfer.phase == wire::TransferPhase::kIdle || !transfers(target, move));
+  }
   // The rank's part of the wave's set; null: none yet.
   [[nodiscard]] const wire::SaveStatus* saved(const SeatView& pod) const {
     const bool is =

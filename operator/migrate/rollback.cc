@@ -178,7 +178,7 @@ bool Machine::settle_gate() {
   return false;
 }
 
-// True once no target can hold a copy. A target that doesn't answer is deleted, and the wave waits for its end: before the
+// True once no target can hold a copy. A target pod that doesn't answer is deleted, and the wave waits for its end: before the
 // commit only for a while, since its copy is stopped and no epoch will name its pod; after it without a limit.
 bool Machine::targets_discarded() {
   bool all = true;
@@ -191,17 +191,17 @@ bool Machine::targets_discarded() {
     }
     const SeatView* target = find(move.target());
     if (!target || target->has_ended() || target->uid != move.target_uid) continue;
-    const bool clean = target->answers() && !target->deleting && target->status->init_connected &&
-                       target->status->phase == wire::RankPhase::kWaiting &&
-                       (target->status->transfer.phase == wire::TransferPhase::kIdle || !transfers(*target, move));
-    if (clean) continue;
+    if (is_clean(*target, move)) continue;
     // A copy that was admitted to the committed epoch may have continued, which can't be undone.
     const bool went_on = committed_next() && target->status && target->status->admitted_epoch >= wave_.next_epoch;
     const bool asks = !went_on && target->answers() && !target->lost() && !past(Phase::kRollingBack, limits_.discard);
-    if (asks)
+    if (move.into_free_seat) {  // only the copy goes, since other ranks are in its pod
+      if (target->answers()) act(went_on ? Action::kill(move.target(), i) : Action::discard(move.target(), wave_, i));
+    } else if (asks) {
       act(Action::discard(move.target(), wave_, i));
-    else if (!target->deleting)
+    } else if (!target->deleting) {
       act({ActionKind::kDeletePod, move.target(), 0, i});
+    }
     all = false;
   }
   return all || (!committed_next() && past(Phase::kRollingBack, 3 * limits_.discard));
@@ -224,8 +224,13 @@ void Machine::remove_sources() {
 
 void Machine::remove_targets() {
   for (std::size_t i = 0; i < wave_.moves.size(); ++i) {
-    const SeatView* target = find(wave_.moves[i].target());
-    if (target && target->exists && !target->deleting) act({ActionKind::kDeletePod, wave_.moves[i].target(), 0, i});
+    const Move& move = wave_.moves[i];
+    const SeatView* target = find(move.target());
+    if (!target || !target->exists || target->deleting) continue;
+    if (!move.into_free_seat)
+      act({ActionKind::kDeletePod, move.target(), 0, i});
+    else if (target->answers() && !target->has_ended() && !is_clean(*target, move))
+      act(Action::discard(move.target(), wave_, i));  // it did not answer while the wave went back
   }
 }
 

@@ -1,7 +1,9 @@
 #include "operator/migrate/wave.h"
 
+#include <algorithm>
 #include <format>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "crds/fields.h"
 #include "crds/reflect.h"
@@ -107,6 +109,10 @@ Result<void> check_wave(const Wave& wave, const wire::EpochPlan& epoch) {
       return wrong(
           std::format("{}: \"{}\", and the target is \"{}\"", field("sourcePod"), move.source_pod, move.target_pod));
   }
+  std::set<Seat> targets;
+  for (const Move& move : wave.moves)
+    if (!targets.insert(move.target()).second)
+      return wrong(std::format("moves: two ranks move to seat {}", name_of(move.target())));
   if (wave.next_epoch <= wave.base_epoch || wave.rollback_epoch <= wave.next_epoch)
     return wrong(std::format("nextEpoch: epochs {}, {} and {} do not ascend", wave.base_epoch, wave.next_epoch,
                              wave.rollback_epoch));
@@ -128,6 +134,12 @@ Result<void> check_wave(const Wave& wave, const wire::EpochPlan& epoch) {
       return wrong(std::format("moves: rank {} is in {}, but status.epoch has it in {}", move.rank, name_of(seat),
                                name_of(seat_of(member))));
   }
+  const bool is_committed = epoch.epoch == wave.next_epoch;
+  if (is_committed || std::ranges::none_of(wave.moves, &Move::into_free_seat)) return {};
+  for (const wire::Member& member : epoch.members)
+    if (targets.contains(seat_of(member)))
+      return wrong(std::format("moves: rank {} has seat {}, to which another is to move", member.rank,
+                               name_of(seat_of(member))));
   return {};
 }
 

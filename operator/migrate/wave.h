@@ -69,6 +69,8 @@ struct Move {
   std::string source_node{};          // for events; the source pod may be gone when the wave ends
   std::uint32_t source_local = 0;     // of the seats in these pods
   std::uint32_t target_local = 0;
+  bool into_free_seat =
+      false;  // the target is a seat that another rank has left: its pod was there, and has other ranks
 
   [[nodiscard]] Seat source() const { return {source_pod, source_local}; }
   [[nodiscard]] Seat target() const { return {target_pod, target_local}; }
@@ -86,6 +88,7 @@ constexpr void fields_of(Of<Move>, auto&& v) {
   v("sourceSeat", &Move::source_local, kRare);
   v("targetPod", &Move::target_pod, kRequired);
   v("targetSeat", &Move::target_local, kRare);
+  v("intoFreeSeat", &Move::into_free_seat, kRare);
   v("targetUid", &Move::target_uid, kRequired);
   v("targetAddress", &Move::target_address, kRequired);
   v("targetSet", &Move::target_set, kRequired);

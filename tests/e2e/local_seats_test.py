@@ -73,6 +73,37 @@ class Seats(unittest.TestCase):
             run.end_well(command)
             self.assertEqual(run.leftovers(), [])
 
+    def test_a_swap_needs_no_slot_beside_a_free_seat(self):
+        """Five slots: four ranks and one that rank 1 takes, so that from then on the seat that it has left is the only room."""
+        command = until_told(more=["--progress", "1"])
+        with LocalJob("e2e-seats-swap", command, ranks=RANKS, pools="slow=1x2x0.3,fast=1x3x0.3", spec="ranksPerPod: Auto") as run:
+            run.wait_for_superstep(5)
+            self.assertFalse(run.ended(), run.output.read_text())
+            home = [(rank["pod"], rank["seat"]) for rank in run.job()["ranks"]]
+            self.assertEqual(home, [("job-r0-g0", 0), ("job-r0-g0", 1), ("job-r2-g0", 0), ("job-r2-g0", 1)])
+
+            def places():
+                return [(rank["pod"], rank["seat"]) for rank in run.job()["ranks"]]
+            self.move(run, (1, "fast"))
+            pods = run.objects("Pod").keys()
+            self.assertEqual(pods, {"job-r0-g0", "job-r2-g0", "job-r1-g1"})
+            # Together: one takes the free seat, and the other the one that it leaves.
+            self.move(run, (2, "slow"), (0, "fast"))
+            self.assertEqual(places(), [home[2], ("job-r1-g1", 0), home[1], home[3]])
+            self.check_containers(run)
+            self.move(run, (0, "slow"), (2, "fast"))
+            self.assertEqual(run.objects("Pod").keys(), pods, "no pod was made")
+            self.move(run, (1, "slow"))
+            self.assertEqual(sorted(places()[:3]), sorted(home[:3]))
+            wait_for("the pod that no rank is in to go", lambda: run.objects("Pod").keys() == {"job-r0-g0", "job-r2-g0"},
+                     detail=lambda: list(run.objects("Pod")))
+            self.check_containers(run)
+            lines = run.local("logs", "0").stdout.splitlines()
+            done = [int(line.split()[1].split("/")[0]) for line in lines if line.startswith("superstep ")]
+            self.assertEqual(done, sorted(set(done)), "its own lines, in order")
+            run.end_well(command)
+            self.assertEqual(run.leftovers(), [])
+
     def test_moves_with_one_rank_in_a_pod(self):
         self.run_through_moves(1)
 

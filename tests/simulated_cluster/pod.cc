@@ -1,5 +1,6 @@
 #include "tests/simulated_cluster/pod.h"
 
+#include <algorithm>
 #include <format>
 
 #include "base/json/fields.h"
@@ -36,6 +37,8 @@ Answer prepare_epoch(Pod& pod, const json& fields, std::shared_ptr<const wire::E
     return refused(ErrorCode::kConflict, std::format("epoch {} is open", s.admitted_epoch));
   }
   const std::uint64_t epoch = plan->epoch;
+  for (const wire::Member& member : plan->members)
+    if (pod.seats > 1 && seat_of(member) == pod.seat()) pod.rank = s.rank = member.rank;
   pod.prepared.insert_or_assign(epoch, std::move(plan));
   s.prepared_epoch = pod.prepared.rbegin()->first;
   return ok();
@@ -49,7 +52,8 @@ Answer open_epoch(Pod& pod, const json& fields) {
     if (s.prepared_epoch > epoch) return refused(ErrorCode::kConflict, "a later one was prepared since");
     const auto plan = pod.prepared.find(epoch);
     if (plan == pod.prepared.end()) return refused(ErrorCode::kNotFound, "it is not prepared");
-    if (seat_of(plan->second->members.at(pod.rank)) != pod.seat())
+    const auto& members = plan->second->members;
+    if (std::ranges::none_of(members, [&](const auto& member) { return seat_of(member) == pod.seat(); }))
       return refused(ErrorCode::kRefused, "it names another seat");
     s.admitted_epoch = epoch;
     clear_gate(pod);
@@ -169,9 +173,24 @@ Answer kill(Pod& pod) {
   if (pod.seats == 1 || s.transfer.phase != TransferPhase::kSent || pod.process != Process::kStopped)
     return ok(pod.process == Process::kEnded || pod.process == Process::kNone ? Effect::kNone : Effect::kEnds);
   clear_gate(pod);
+  if (pod.leaves_files) return ok(Effect::kEnds);
   pod.process = Process::kNone;
-  s.transfer = {};
-  s.phase = RankPhase::kWaiting;
+  pod.target = true;  // as one that was made to be
+  pod.gate_dropped = 0;
+  wire::RankStatus fresh;  // its ring is
+  fresh.version = s.version;
+  fresh.rank = s.rank;
+  fresh.seat = s.seat;
+  fresh.pod = s.pod;
+  fresh.init_connected = s.init_connected;
+  fresh.prepared_epoch = s.prepared_epoch;
+  fresh.wave = s.wave;
+  fresh.instructions_measured = s.instructions_measured;
+  fresh.cpu = s.cpu;
+  fresh.cpu_features = s.cpu_features;
+  fresh.runtime = s.runtime;
+  fresh.phase = RankPhase::kWaiting;
+  s = std::move(fresh);
   return ok();
 }
 

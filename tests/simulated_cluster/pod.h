@@ -53,7 +53,8 @@ struct Pod {
   bool hangs_in_opening = false;  // while the others come through
   int stop_at = -1;               // it closes its epoch until then
   bool restored_from_set = false;
-  bool criu_fails = false;  // is killed at its next dump or restore
+  bool criu_fails = false;    // is killed at its next dump or restore
+  bool leaves_files = false;  // when its rank leaves, so that the container ends
   // --- Its sidecar ---
   Gate gate = Gate::kNone;
   std::uint64_t gate_dropped = 0;  // superstep of the gate that the ranks dropped last

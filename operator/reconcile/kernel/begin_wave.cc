@@ -7,6 +7,7 @@
 #include "base/core/significant.h"
 #include "operator/reconcile/kernel/failed_moves.h"
 #include "operator/reconcile/kernel/move_memory.h"
+#include "operator/reconcile/kernel/seats/free_seats.h"
 #include "operator/reconcile/kernel/status.h"
 #include "operator/reconcile/kernel/waves.h"
 
@@ -22,6 +23,7 @@ struct Candidate {
   const crds::RankPlace* place = nullptr;  // of the rank; null: there is none
   bool named = false;                      // the request names a node
   const observe::NodeFacts* node = nullptr;
+  const Seat* seat = nullptr;                           // a free one on that node; null: a pod is made
   const observe::NodeFacts* short_of_memory = nullptr;  // a node with a slot, but not the memory
   const observe::NodeFacts* other_cpu = nullptr;        // a node whose CPU lacks something for the rank's program …
   bool has_cpu = false;                                 // … while another's doesn't
@@ -43,10 +45,13 @@ class WaveBuilder {
         capacity_(o),
         failed_(o),
         cpu_(cpu_facts(o)),
+        free_(free_seats(o)),
         taken_(status.ranks.size()) {
     for (const auto& node : o.nodes) {
       held_[node.name] = node.taken;
       memory_[node.name] = capacity_.free_memory(node);
+      if (const auto seats = free_.find(node.name); node.memory && seats != free_.end())
+        memory_[node.name] -= static_cast<std::int64_t>(seats->second.size()) * capacity_.asked();
     }
     for (const auto& [name, pod] : o.pods) held_[pod.node] += static_cast<std::uint32_t>(pod.apps.size());
   }
@@ -80,17 +85,50 @@ class WaveBuilder {
         continue;
       }
       c.has_cpu = true;
-      if (node.cordoned || held_.at(node.name) >= node.slots) continue;
+      const Seat* seat = free_seat(node, request.rank);
+      if (node.cordoned || (!seat && held_.at(node.name) >= node.slots)) continue;
       const FailedMoves::InSet* failed = request.away ? failed_.of(request.rank, node.set) : nullptr;
       if ((failed && failed->count >= kFailuresInOneSet) != again) continue;
       if (failed && failed_.is_held(*failed)) {
         c.held = text_of(*failed, node.set);
         continue;
       }
-      const bool fits = memory_.at(node.name) >= capacity_.of(*c.place).both();
-      (fits ? c.node : c.short_of_memory) = &node;
-      if (fits) break;
+      if (memory_.at(node.name) < memory_for(*c.place, seat)) {
+        c.short_of_memory = &node;
+        continue;
+      }
+      if (!c.node || seat) c.node = &node, c.seat = seat;
+      if (seat || free_.empty()) break;  // there, no pod has to be made
     }
+  }
+
+  // One whose pod has the library that the rank's program has been started with (troubles.cc).
+  [[nodiscard]] const Seat* free_seat(const observe::NodeFacts& node, std::uint32_t rank) const {
+    const auto seats = free_.find(node.name);
+    if (seats == free_.end()) return nullptr;
+    const wire::RankStatus* said = o_.said(status_.ranks[rank].seat());
+    const auto fits = std::ranges::find_if(seats->second, [&](const Seat& seat) {
+      const wire::RankStatus* there = o_.said(seat);
+      return !said || !there || said->runtime.empty() || there->runtime.empty() || said->runtime == there->runtime;
+    });
+    return fits == seats->second.end() ? nullptr : &*fits;
+  }
+  // What a seat's container asks for is held already.
+  [[nodiscard]] std::int64_t memory_for(const crds::RankPlace& place, const Seat* seat) const {
+    return capacity_.of(place).both() - (seat ? capacity_.asked() : 0);
+  }
+
+  // A slot on such a node gets free soon: a rank of this very wave leaves it, or a pod there is on its way out.
+  [[nodiscard]] bool is_to_get_room(const Candidate& c) const {
+    const auto wanted = [&](const std::string& node) {
+      const auto facts = std::ranges::find(o_.nodes, node, &observe::NodeFacts::name);
+      return facts != o_.nodes.end() && !facts->cordoned &&
+             (c.request.node.empty() ? facts->set == c.request.set : facts->name == c.request.node);
+    };
+    return std::ranges::any_of(moves_, [&](const migrate::Move& move) { return wanted(move.source_node); }) ||
+           std::ranges::any_of(o_.pods, [&](const auto& entry) {
+             return entry.second.deleting && !entry.second.lost && wanted(entry.second.node);
+           });
   }
 
   // Each says why a request can't be met, or "".
@@ -153,8 +191,7 @@ class WaveBuilder {
 
   void add(const Candidate& c) {
     ++into_[c.node->set];
-    ++held_[c.node->name];
-    memory_[c.node->name] -= capacity_.of(*c.place).both();
+    memory_[c.node->name] -= memory_for(*c.place, c.seat);
     taken_[c.request.rank] = true;
     const wire::Member& source = status_.epoch->members[c.request.rank];
     migrate::Move move;
@@ -170,8 +207,23 @@ class WaveBuilder {
     move.target_pod = pod_name(o_.job.metadata.name, c.request.rank, c.place->generation);
     move.target_set = static_cast<std::uint32_t>(std::ranges::find(sets_, c.node->set) - sets_.begin());
     move.target_node = c.node->name;
-    share_pod(move);
+    if (c.seat) {
+      take_seat(*c.seat, move);
+    } else {
+      ++held_[c.node->name];
+      share_pod(move);
+    }
     moves_.push_back(std::move(move));
+  }
+  void take_seat(const Seat& seat, migrate::Move& move) {
+    const PodFacts& pod = o_.pods.at(seat.pod);
+    move.target_pod = seat.pod;
+    move.target_local = seat.local;
+    move.target_uid = pod.uid;
+    move.target_address = pod.address;
+    move.into_free_seat = true;
+    std::vector<Seat>& seats = free_.at(pod.node);
+    seats.erase(std::ranges::find(seats, Seat{move.target()}));
   }
   // Ranks that move to one node travel to one pod, as far as its node affinity can be the same for all.
   void share_pod(migrate::Move& move) {
@@ -195,10 +247,11 @@ class WaveBuilder {
   const MoveCapacity capacity_;
   const FailedMoves failed_;
   const observe::CpuFacts cpu_;
-  std::map<std::string, std::uint32_t> held_;   // slots taken on each node, by whomever
-  std::map<std::string, std::int64_t> memory_;  // that is left for targets
-  std::vector<bool> taken_;                     // by rank
-  std::map<std::string, std::uint32_t> into_;   // moves of this wave, by Set
+  std::map<std::string, std::vector<Seat>> free_;  // that no rank of this wave takes
+  std::map<std::string, std::uint32_t> held_;      // slots taken on each node, by whomever
+  std::map<std::string, std::int64_t> memory_;     // that is left for targets
+  std::vector<bool> taken_;                        // by rank
+  std::map<std::string, std::uint32_t> into_;      // moves of this wave, by Set
   std::vector<migrate::Move> moves_;
   struct Filling {
     std::string pod;
@@ -232,22 +285,33 @@ WaveStart begin_wave(const Observed& o, const std::vector<MoveRequest>& requests
   check(status.epoch.has_value(), "a wave begins in an open epoch");
   WaveStart start;
   WaveBuilder builder(o, status);
+  struct Unmet {
+    Candidate candidate;
+    const Constraint* because;
+    std::string why;
+  };
+  std::vector<Unmet> unmet;
   for (const MoveRequest& request : requests) {
     const Candidate candidate = builder.find(request);
     const auto why_not = std::ranges::find_if(
         kConstraints, [&](const Constraint& c) { return !(builder.*c.why_not)(candidate).empty(); });
-    if (why_not == std::end(kConstraints)) {
+    if (why_not == std::end(kConstraints))
       builder.add(candidate);
-      continue;
-    }
+    else
+      unmet.push_back({candidate, why_not, (builder.*why_not->why_not)(candidate)});
+  }
+  for (auto& [candidate, because, why] : unmet) {
+    const MoveRequest& request = candidate.request;
+    const bool lacks_room = because->reason == kNoCapacity;
+    const bool soon = lacks_room && !request.away && builder.is_to_get_room(candidate);
+    if (soon) why += ", and waits for one that gets free";
     // A rank that has to leave its node goes as soon as there is a slot.
-    const bool waits = why_not->passes || (request.away && why_not->reason == kNoCapacity);
+    const bool waits = because->passes || soon || (request.away && lacks_room);
     const bool drained = request.away && candidate.place && o.leaving.contains(candidate.place->node);
-    if (drained && start.stuck.empty() && !why_not->passes)
-      start.stuck = std::format("rank {}: {}", request.rank, (builder.*why_not->why_not)(candidate));
+    if (drained && start.stuck.empty() && !because->passes) start.stuck = std::format("rank {}: {}", request.rank, why);
     if (request.away && request.migration.empty()) continue;
     auto& answers = waits && !request.migration.empty() ? start.waiting : start.refused;
-    answers.push_back({request.migration, why_not->reason, (builder.*why_not->why_not)(candidate)});
+    answers.push_back({request.migration, because->reason, std::move(why)});
   }
   migrate::Wave wave;
   wave.moves = builder.take();

@@ -57,8 +57,10 @@ void JobKernel::running() {
   // A wave would be rolled back at once.
   if (!silence.ranks.empty()) return;
   // The next wave replaces this one in the status, so finish this one's remaining work first.
-  const bool kills = std::ranges::contains(work.actions, migrate::ActionKind::kKill, &migrate::Action::kind);
-  if (!notices.migrations.empty() || !work.delete_pods.empty() || kills || !o.being_made.empty()) return;
+  const bool clears = std::ranges::any_of(work.actions, [](const migrate::Action& action) {
+    return action.kind == migrate::ActionKind::kKill || action.kind == migrate::ActionKind::kDiscard;
+  });
+  if (!notices.migrations.empty() || !work.delete_pods.empty() || clears || !o.being_made.empty()) return;
   if (auto remove = remove_older_sets(o)) work.actions.push_back(std::move(*remove));
   if (auto refused = refuse_set(o, status())) {
     stores = true;

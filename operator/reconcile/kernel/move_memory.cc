@@ -8,6 +8,7 @@
 #include "base/core/first_few.h"
 #include "base/json/fields.h"
 #include "operator/reconcile/capacity/resources.h"
+#include "operator/reconcile/kernel/seats/free_seats.h"
 
 namespace bsp::reconcile {
 namespace {
@@ -19,6 +20,7 @@ std::string mebibytes(std::int64_t bytes) { return std::format("{} MiB", bytes >
 MoveCapacity::MoveCapacity(const Observed& o)
     : o_(o), asked_(requests_of_rank(o.job.spec.pod_template, o.job.spec.sidecar.resources).memory) {
   for (const auto& [name, pod] : o.pods) held_[pod.node] += static_cast<std::uint32_t>(pod.apps.size());
+  for (const auto& [node, seats] : free_seats(o)) held_[node] -= static_cast<std::uint32_t>(seats.size());
 }
 
 MoveMemory MoveCapacity::of(const crds::RankPlace& rank) const {

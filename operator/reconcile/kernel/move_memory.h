@@ -30,9 +30,11 @@ class MoveCapacity {
   [[nodiscard]] std::map<std::uint32_t, std::string> too_large() const;
   // The same of the ranks that fit on one; of all, if none does.
   [[nodiscard]] MoveMemory of_largest_that_fits(const std::map<std::uint32_t, std::string>& too_large) const;
-  // What a node has left for targets of this job: slots, and bytes (INT64_MAX where memory is not counted).
+  // What a node has left for targets of this job, free seats included: slots, and bytes (INT64_MAX where memory is not counted).
   [[nodiscard]] std::uint32_t free_slots(const observe::NodeFacts& node) const;
   [[nodiscard]] std::int64_t free_memory(const observe::NodeFacts& node) const;
+  // What each rank's container asks for, that of a free seat too.
+  [[nodiscard]] std::int64_t asked() const { return asked_; }
   // "node fast-1 has a free slot, but not …"
   [[nodiscard]] std::string lack(const observe::NodeFacts& node, const MoveMemory& move) const;
   // "" unless a Set has free slots, but none on a node with the memory for a move, or a rank fits nowhere.
@@ -41,7 +43,7 @@ class MoveCapacity {
  private:
   const Observed& o_;
   std::int64_t asked_;                         // by a rank
-  std::map<std::string, std::uint32_t> held_;  // slots, by node
+  std::map<std::string, std::uint32_t> held_;  // slots but for free seats, by node
 };
 
 // Hides from decisions the slots for which a node lacks the memory. Returns the ranks that are too large: they stay, and don't

@@ -13,6 +13,7 @@ namespace {
 
 struct RunningSeat {
   Seat seat;
+  std::uint32_t rank = 0;  // that it has, or was made for
   const PodFacts* pod = nullptr;
   const AppFacts* app = nullptr;
   const wire::RankStatus* said = nullptr;  // null: its sidecar does not answer
@@ -38,7 +39,10 @@ std::vector<RunningSeat> seats_of(const Observed& o) {
       const Seat seat{name, local};
       const SidecarFacts* sidecar = o.sidecar(seat);
       const bool answers = sidecar && sidecar->answers();
-      seats.push_back({seat, &pod, &pod.apps[local], answers ? &*sidecar->status : nullptr});
+      const wire::RankStatus* said = answers ? &*sidecar->status : nullptr;
+      // Of several seats, one that a rank has left may have another by now.
+      const bool knows = said && said->epoch > 0 && pod.apps.size() > 1;
+      seats.push_back({seat, knows ? said->rank : pod.apps[local].rank, &pod, &pod.apps[local], said});
     }
   }
   return seats;
@@ -46,10 +50,10 @@ std::vector<RunningSeat> seats_of(const Observed& o) {
 
 RebuildWithout spare_targets(const std::vector<RunningSeat>& seats) {
   std::map<std::uint32_t, int> of_rank;
-  for (const RunningSeat& seat : seats) ++of_rank[seat.app->rank];
+  for (const RunningSeat& seat : seats) ++of_rank[seat.rank];
   std::map<std::string, bool> spare;  // by pod: no seat of it is needed
   for (const RunningSeat& seat : seats) {
-    const bool waits = of_rank[seat.app->rank] > 1 && seat.waits_for_rank();
+    const bool waits = of_rank[seat.rank] > 1 && seat.waits_for_rank();
     const auto [pod, first] = spare.try_emplace(seat.seat.pod, waits);
     pod->second &= waits;
   }
@@ -85,7 +89,7 @@ crds::BspJobStatus status_from(const Observed& o, const std::vector<RunningSeat>
   for (const RunningSeat& rank : ranks) {
     const PodFacts& facts = *rank.pod;
     crds::RankPlace& place = status.ranks.emplace_back();
-    place.rank = {rank.app->rank};
+    place.rank = {rank.rank};
     place.set = facts.set;
     place.node = facts.node;
     place.pod = rank.seat.pod;
@@ -123,11 +127,17 @@ bool is_blank(const crds::BspJobStatus& status) {
 Rebuilt rebuild_status(const Observed& o) {
   std::vector<RunningSeat> seats = seats_of(o);
   if (auto spare = spare_targets(seats); !spare.pods.empty()) return spare;
-  std::ranges::sort(seats, {}, [](const RunningSeat& seat) { return seat.app->rank; });
+  // Beside ranks a seat may be free, whichever rank it was made for.
+  std::erase_if(seats, [](const RunningSeat& seat) { return seat.pod->apps.size() > 1 && seat.waits_for_rank(); });
+  std::ranges::sort(seats, {}, &RunningSeat::rank);
+  const auto silent = std::ranges::find_if(
+      seats, [](const RunningSeat& seat) { return !seat.said && !seat.app->ended && seat.pod->apps.size() > 1; });
+  if (seats.size() != o.job.spec.ranks && silent != seats.end())
+    return RebuildLater{std::format("pod {} does not answer", silent->seat.pod)};
   if (seats.size() != o.job.spec.ranks)
     return CannotRebuild{std::format("{} pods hold {} ranks", seats.size(), o.job.spec.ranks)};
   for (std::uint32_t r = 0; r < seats.size(); ++r)
-    if (seats[r].app->rank != r) return CannotRebuild{std::format("rank {} has no pod", r)};
+    if (seats[r].rank != r) return CannotRebuild{std::format("rank {} has no pod", r)};
   if (std::ranges::all_of(seats, &RunningSeat::ended_well)) {
     crds::BspJobStatus status = status_from(o, seats);
     status.phase = crds::JobPhase::kSucceeded;

@@ -14,6 +14,7 @@
 #include "operator/reconcile/kernel/failed_moves.h"
 #include "operator/reconcile/kernel/move_memory.h"
 #include "operator/reconcile/kernel/rescheduling.h"
+#include "operator/reconcile/kernel/seats/free_seats.h"
 #include "operator/reconcile/kernel/status.h"
 #include "operator/record/line.h"
 
@@ -61,12 +62,13 @@ std::vector<observe::NodeFacts> nodes_for_moves(const Observed& o, const observe
                                                 std::map<std::uint32_t, std::string>& too_large) {
   std::vector<observe::NodeFacts> nodes = o.nodes;
   too_large = keep_memory(nodes, o);
-  std::set<Seat> seats_of_ranks;
-  for (const crds::RankPlace& place : o.job.status.ranks) seats_of_ranks.insert(place.seat());
+  std::set<Seat> usable;  // by the ranks that have them, or by others
+  for (const crds::RankPlace& place : o.job.status.ranks) usable.insert(place.seat());
+  for (const auto& [node, seats] : free_seats(o)) usable.insert(seats.begin(), seats.end());
   std::map<std::string_view, std::uint32_t> leaving;  // sources not gone yet hold their slot; by node
   for (const auto& [name, pod] : o.pods)
     for (std::uint32_t local = 0; local < pod.apps.size(); ++local)
-      if (!seats_of_ranks.contains({name, local})) ++leaving[pod.node];
+      if (!usable.contains({name, local})) ++leaving[pod.node];
   for (auto& node : nodes)
     if (const auto held = leaving.find(node.name); held != leaving.end()) node.taken += held->second;
   leave_out_odd(nodes, o, cpu);

@@ -20,7 +20,11 @@ const crds::RankMigration* migration_of(const migrate::Move& move, const Observe
   return it == o.migrations.end() ? nullptr : &*it;
 }
 
-bool target_was_made(const migrate::Move& move, const Observed& o) {
+bool target_was_made(const migrate::Wave& wave, const migrate::Move& move, const Observed& o) {
+  if (move.into_free_seat) {
+    const wire::RankStatus* said = o.said(move.target());
+    return wave.phase != Phase::kPreparing || (said && said->transfer.migration == move.migration);
+  }
   return !move.target_uid.empty() || o.pods.contains(move.target_pod) || o.being_made.contains(move.target_pod);
 }
 
@@ -91,7 +95,7 @@ std::vector<crds::RankMigration> show_wave(const migrate::Wave& wave, const Obse
       m = *have;
       if (crds::is_finished(m.status.phase)) continue;
     } else {
-      if (migrate::is_finished(wave) || target_was_made(move, o)) continue;  // it was deleted
+      if (migrate::is_finished(wave) || target_was_made(wave, move, o)) continue;  // it was deleted
       m.metadata.name = move.migration;
       m.metadata.name_space = o.job.metadata.name_space;
       m.metadata.labels[std::string(names::kLabelJob)] = o.job.metadata.name;

@@ -33,7 +33,7 @@ std::uint32_t waves_seen(const Observed& o) {
 std::string deleted_of(const migrate::Wave& wave, const Observed& o) {
   for (const migrate::Move& move : wave.moves) {
     const crds::RankMigration* m = migration_of(move, o);
-    if (m ? m->metadata.deletion_timestamp != Time{} : target_was_made(move, o)) return move.migration;
+    if (m ? m->metadata.deletion_timestamp != Time{} : target_was_made(wave, move, o)) return move.migration;
   }
   return "";
 }
@@ -173,9 +173,13 @@ void add_actions(const migrate::Wave& wave, const std::vector<migrate::Action>& 
       case ActionKind::kDeletePod:
         work.delete_pods.push_back(action.seat.pod);
         break;
+      case ActionKind::kReceive:
+        // As a pod is made: so that a RankMigration that is missing afterwards was deleted.
+        if (const migrate::Move& move = wave.moves[*action.move]; !move.into_free_seat || migration_of(move, o))
+          work.actions.push_back(action);
+        break;
       case ActionKind::kPrepareEpoch:
       case ActionKind::kOpenEpoch:
-      case ActionKind::kReceive:
       case ActionKind::kArmGate:
       case ActionKind::kCommitGate:
       case ActionKind::kCancelGate:

@@ -40,7 +40,7 @@ WaveStart begin_wave(const Observed& o, const std::vector<MoveRequest>& requests
 bool wants_its_node(const std::string& migration, const Observed& o);
 // The object of a move; null: it is not there.
 const crds::RankMigration* migration_of(const migrate::Move& move, const Observed& o);
-bool target_was_made(const migrate::Move& move, const Observed& o);
+bool target_was_made(const migrate::Wave& wave, const migrate::Move& move, const Observed& o);
 
 // The RankMigrations of pods that carry kAnnotationMoveTo, whether they are there already or not.
 std::vector<crds::RankMigration> asked_on_pods(const Observed& o);

@@ -253,6 +253,19 @@ TEST_F(Committed, AWaveThatIsNotOneOfTheJobIsRefusedByItsField) {
   EXPECT_THAT(refused([](Wave& w) { w.moves[0].source_set = 7; }), HasSubstr("moves[0].sourceSet: 7"));
   EXPECT_THAT(refused([](Wave& w) { w.moves[0].target_pod = "a"; }), HasSubstr("moves[0].sourcePod"));
   EXPECT_THAT(refused([](Wave& w) { w.moves[0].target_pod = "x"; }), HasSubstr("moves: rank 0 is in x"));
+  EXPECT_THAT(refused([](Wave& w) {
+                w.moves.push_back(w.moves[0]);
+                w.moves[1].rank = 1;
+              }),
+              HasSubstr("moves: two ranks move to seat b"));
+  EXPECT_THAT(refused([](Wave& w) {
+                w.phase = Phase::kPausing;
+                w.base_epoch = 4, w.next_epoch = 5, w.rollback_epoch = 6;
+                std::swap(w.moves[0].source_pod, w.moves[0].target_pod);
+                w.moves[0].target_pod = "c";
+                w.moves[0].into_free_seat = true;
+              }),
+              HasSubstr("moves: rank 1 has seat c, to which another is to move"));
   EXPECT_THAT(refused([](Wave& w) { w.next_epoch = 3; }), HasSubstr("nextEpoch"));
   EXPECT_THAT(refused([](Wave& w) { w.rollback_epoch = 4; }), HasSubstr("nextEpoch"));
   EXPECT_THAT(refused([](Wave& w) { w.phase = Phase::kPausing; }), HasSubstr("baseEpoch: a wave from epoch 3 to 4"));

@@ -203,6 +203,9 @@ void World::cut_off(const std::string& name, int ticks) {
 void World::silence_all(int ticks) {
   for (const auto& [name, pod] : pods) silence(name, ticks);
 }
+void World::end_container(const Seat& seat) {
+  if (simulated::Pod* there = find(seat)) end(*there, -1, 9, true);
+}
 void World::restart_sidecar(const std::string& name) { Cluster::restart_sidecar(name, 3); }
 void World::restart_operator(int down_for) {
   note("the operator is killed");

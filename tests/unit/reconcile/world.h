@@ -129,6 +129,7 @@ class World : public simulated::Cluster {
   void cut_off(const std::string& pod, int ticks);
   void silence_all(int ticks);  // the operator is cut off
   void restart_sidecar(const std::string& pod);
+  void end_container(const Seat& seat);  // is killed, whatever is in it
   void restart_operator(int down_for = 1);
   void pause_api(int ticks) { operator_up_at_ = tick_ + ticks; }  // the operator waits for it
   void migrate_by_hand(const std::string& name, std::uint32_t rank, const std::string& set,

@@ -370,10 +370,14 @@ void World::do_work(const Work& work) {
     Pod* pod = find(name);
     if (!pod || pod->gone_at >= 0 || pod->vanished_until != 0) continue;
     note("deletes " + name);
-    const bool replaced = wave_phase() == migrate::Phase::kRollingBack && pod->target;
+    const auto wave = stored_wave(job.status);
+    const auto replaced = [&](const Seat& seat) {
+      return wave && *wave && (*wave)->phase == migrate::Phase::kRollingBack &&
+             std::ranges::contains((*wave)->moves, seat, &migrate::Move::target);
+    };
     const int gone_at = pod->lost ? 1 << 30 : tick_ + 1 + (options_.seed ? random(0, 5) : 1);
     pod->for_each_seat([&](simulated::Pod& seat) {
-      if (runs && seat.computes() && !replaced && job.metadata.deletion_timestamp == Time{})
+      if (runs && seat.computes() && !replaced(seat.seat()) && job.metadata.deletion_timestamp == Time{})
         violate("a computing rank's pod is deleted: " + name);
       seat.gone_at = gone_at;
     });

@@ -1,0 +1,50 @@
+#include "operator/reconcile/kernel/seats/free_seats.h"
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+
+#include "operator/reconcile/kernel/waves.h"
+
+namespace bsp::reconcile {
+namespace {
+
+bool waits(const AppFacts& app, const SidecarFacts* sidecar) {
+  return !app.ended && !app.cannot_start && sidecar && sidecar->answers() && sidecar->status->init_connected &&
+         sidecar->status->phase == wire::RankPhase::kWaiting &&
+         sidecar->status->transfer.phase == wire::TransferPhase::kIdle;
+}
+
+// Pods that have to go: their nodes are drained, or they are evicted, of which a request for each of their ranks tells.
+std::set<std::string_view> leaving_pods(const Observed& o) {
+  std::set<std::string_view> pods;
+  for (const auto& [name, pod] : o.pods)
+    if (pod.deleting || o.leaving.contains(pod.node)) pods.insert(name);
+  for (const MoveRequest& request : waiting_requests(o))
+    if (request.away && request.rank < o.job.status.ranks.size()) pods.insert(o.job.status.ranks[request.rank].pod);
+  return pods;
+}
+
+}  // namespace
+
+std::map<std::string, std::vector<Seat>> free_seats(const Observed& o) {
+  std::map<std::string, std::vector<Seat>> free;
+  const auto& epoch = o.job.status.epoch;
+  if (!epoch || std::ranges::none_of(o.pods, [](const auto& pod) { return pod.second.apps.size() > 1; })) return free;
+  std::set<Seat> taken;
+  std::set<std::string_view> with_ranks;
+  for (const wire::Member& member : epoch->members) {
+    taken.insert(seat_of(member));
+    with_ranks.insert(member.pod);
+  }
+  const std::set<std::string_view> leaving = leaving_pods(o);
+  for (const auto& [name, pod] : o.pods) {
+    if (pod.attempt != o.job.status.attempt || !with_ranks.contains(name) || leaving.contains(name)) continue;
+    for (std::uint32_t local = 0; local < pod.apps.size(); ++local)
+      if (const Seat seat{name, local}; !taken.contains(seat) && waits(pod.apps[local], o.sidecar(seat)))
+        free[pod.node].push_back(seat);
+  }
+  return free;
+}
+
+}  // namespace bsp::reconcile

@@ -1,0 +1,18 @@
+// Seats that their ranks have left: their containers wait for other ranks, so a move into one needs neither a pod nor a slot.
+// Their slots are the job's. Pure.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "crds/seat.h"
+#include "operator/reconcile/kernel/observed.h"
+
+namespace bsp::reconcile {
+
+// By node, in order. Only those that are seen to wait, of pods that have ranks and that none of them has to leave: another seat
+// (its container has ended, its sidecar doesn't answer) holds its slot for nothing.
+std::map<std::string, std::vector<Seat>> free_seats(const Observed& o);
+
+}  // namespace bsp::reconcile
