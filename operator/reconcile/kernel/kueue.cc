@@ -4,9 +4,11 @@
 #include <format>
 #include <map>
 #include <regex>
+#include <set>
 
 #include "base/json/fields.h"
 #include "crds/names.h"
+#include "crds/seat.h"
 #include "operator/decide/model/mapping.h"
 #include "operator/reconcile/kernel/observed.h"
 #include "operator/reconcile/kernel/placement.h"
@@ -47,28 +49,56 @@ void turn(json& status, const Observed& o, const char* type, bool on, const std:
                         {"observedGeneration", count_at<std::int64_t>(metadata, "generation")}});
 }
 
-// By Set: the ranks that the initial mapping starts there if the nodes are free, as they are for whom Kueue admits.
-std::map<std::string, std::uint32_t> ranks_by_set(const Observed& o) {
+// Kueue takes no more in a Workload.
+constexpr std::size_t kMostPodSets = 8;
+
+// By Set, and by the ranks in each: pods.
+using PodsBySet = std::map<std::pair<std::string, std::uint32_t>, std::uint32_t>;
+
+void add_pods(const std::string& set, std::uint32_t ranks, std::uint32_t most, PodsBySet& pods) {
+  if (ranks >= most) pods[{set, most}] += ranks / most;
+  if (ranks % most != 0) ++pods[{set, ranks % most}];
+}
+
+// That the initial mapping starts if the nodes are free, as they are for whom Kueue admits.
+PodsBySet pods_by_set(const Observed& o) {
   const auto sets = observe::set_names(o.job.spec.sets, o.nodes);
   const auto platform = platform_at_start(o, nodes_without_jobs(o));
-  std::map<std::string, std::uint32_t> ranks;
+  const bool is_auto = o.job.spec.ranks_per_pod.most == crds::RanksPerPod::kAuto;
+  const std::uint32_t most = most_seats(o.job.spec);
+  PodsBySet pods;
   if (const auto mapping = decide::initial_mapping(o.job.spec.initial_mapping, o.job.spec.ranks, platform)) {
-    for (const ProcessorId processor : *mapping) ++ranks[platform.sets[platform.processor(processor).set.value].name];
+    std::map<std::pair<std::string, std::string>, std::uint32_t> ranks;  // by Set and node
+    for (const ProcessorId id : *mapping) {
+      const decide::Processor& processor = platform.processor(id);
+      ++ranks[{platform.sets[processor.set.value].name, processor.name}];
+    }
+    for (const auto& [at, there] : ranks) add_pods(at.first, there, most, pods);
   } else if (!sets.empty()) {  // an autoscaler may add the nodes
     const auto all = static_cast<std::uint32_t>(sets.size());
     for (std::uint32_t i = 0; i < all; ++i)
-      if (const std::uint32_t n = o.job.spec.ranks / all + (i < o.job.spec.ranks % all ? 1 : 0)) ranks[sets[i]] = n;
+      if (const std::uint32_t n = o.job.spec.ranks / all + (i < o.job.spec.ranks % all ? 1 : 0))
+        add_pods(sets[i], n, is_auto ? 1 : most, pods);
   }
-  return ranks;
+  if (pods.size() <= kMostPodSets) return pods;
+  PodsBySet alone;  // then each rank counts with a sidecar of its own
+  for (const auto& [shape, count] : pods) alone[{shape.first, 1}] += shape.second * count;
+  return alone;
 }
 
 // What kube-scheduler counts, and what says which nodes a rank may use.
-json pod_template(const crds::BspJob& job, const std::string& set) {
+json pod_template(const crds::BspJob& job, const std::string& set, std::uint32_t seats) {
   json made = {{"metadata", json::object()}, {"spec", part_at(job.spec.pod_template, "spec")}};
   json& spec = made["spec"];
   require_platform(spec);
   spec["nodeSelector"][job.spec.sets.label] = set;
   spec["restartPolicy"] = "Never";
+  if (const json* app = crds::app_container(job.spec); app && seats > 1)
+    for (std::uint32_t local = 1; local < seats; ++local) {
+      json beside = *app;
+      beside["name"] = container_of(local);
+      spec["containers"].push_back(std::move(beside));
+    }
   if (!part_at(spec, "initContainers").is_array()) spec["initContainers"] = json::array();
   json sidecar = {{"name", names::kSidecarContainer}, {"image", "sidecar"}, {"restartPolicy", "Always"}};
   if (job.spec.sidecar.resources.is_object()) sidecar["resources"] = job.spec.sidecar.resources;
@@ -85,10 +115,13 @@ json fields_of_spec(const Observed& o) {
 json new_workload(const Observed& o) {
   json pod_sets = json::array();
   static const std::regex good("[a-z0-9]([-a-z0-9]*[a-z0-9])?");
-  for (const auto& [set, ranks] : ranks_by_set(o))
-    pod_sets.push_back({{"name", std::regex_match(set, good) ? set : std::format("set-{}", pod_sets.size())},
-                        {"count", ranks},
-                        {"template", pod_template(o.job, set)}});
+  std::set<std::string> names;
+  for (const auto& [shape, pods] : pods_by_set(o)) {
+    const auto& [set, seats] = shape;
+    std::string name = std::regex_match(set, good) ? set : std::format("set-{}", pod_sets.size());
+    if (!names.insert(name).second) name = std::format("set-{}", pod_sets.size());
+    pod_sets.push_back({{"name", name}, {"count", pods}, {"template", pod_template(o.job, set, seats)}});
+  }
   if (pod_sets.empty()) return {};
   json spec = fields_of_spec(o);
   spec["podSets"] = std::move(pod_sets);

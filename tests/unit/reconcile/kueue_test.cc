@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <set>
+
 #include "tests/unit/reconcile/world.h"
 
 namespace bsp::reconcile::sim {
@@ -167,6 +170,27 @@ TEST(Kueue, AnythingInAWorkloadIsRead) {
     const Observed o = w.observe();
     workload_writes(o, false);
   }
+}
+
+// Pods of as many ranks as the mapping puts together, each with one sidecar.
+TEST(Kueue, AWorkloadCountsPods) {
+  World w = queued({.ranks = 8, .slow = 2, .fast = 2, .slots = 3, .ranks_per_pod = 2});
+  ASSERT_TRUE(w.run_until([&] { return is_queued(w) && !w.queued->workload.is_null(); })) << w.trace;
+  std::map<std::pair<std::string, std::size_t>, int> pods;  // by Set and containers
+  std::set<std::string> names;
+  for (const json& set : w.queued->workload["spec"]["podSets"]) {
+    const json& pod = set["template"]["spec"];
+    pods[{pod["nodeSelector"][w.job.spec.sets.label], pod["containers"].size()}] += set["count"].get<int>();
+    names.insert(set["name"]);
+    EXPECT_EQ(pod["initContainers"].size(), 1u);
+    EXPECT_EQ(pod["containers"].back()["name"], pod["containers"].size() == 2 ? "app-1" : "app");
+  }
+  // Three ranks on each slow node, two on a fast one.
+  EXPECT_EQ(pods, (decltype(pods){{{"slow", 2}, 2}, {{"slow", 1}, 2}, {{"fast", 2}, 1}}));
+  EXPECT_EQ(names.size(), 3u);
+  admit(w);
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+  EXPECT_EQ(w.pods.size(), 5u);
 }
 
 }  // namespace
