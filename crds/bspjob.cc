@@ -191,10 +191,11 @@ Result<void> validate(const BspJobSpec& spec) {
     return invalid("spec.ranksPerPod", std::format("must be a number from 1 to {}, or Auto", wire::kMostSeats));
   BSP_CHECK_OK(validate_pod_template(spec.pod_template, "spec.template"));
   if (most_seats(spec) > 1) BSP_CHECK_OK(check_seat_names(spec.pod_template));
-  if (most_seats(spec) > 1 && spec.scheduling.gang != Gang::kReserve)
+  if (spec.ranks_per_pod.most == RanksPerPod::kAuto && spec.scheduling.gang != Gang::kReserve)
     return invalid(
-        "spec.scheduling.gang",
-        "must be Reserve if spec.ranksPerPod isn't 1: a PodGroup is made before the number of pods is known");
+        "spec.ranksPerPod",
+        "must be a number unless spec.scheduling.gang is Reserve: the cluster's scheduler chooses the nodes, so "
+        "nobody knows yet what they have slots for");
   if (!is_label_name(spec.sets.label))
     return invalid("spec.sets.label",
                    "must be a node label key, for example migbsp.io/set or cloud.google.com/gke-nodepool");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <format>
+#include <set>
 #include <string_view>
 
 #include "base/json/fields.h"
@@ -34,8 +35,8 @@ json group_of(const crds::BspJob& job, const std::string& name, const char* api_
 }
 
 // What a group of its own would have been given by the template's pods.
-json volcano_spec(const crds::BspJobSpec& spec) {
-  json made = {{"minMember", spec.ranks}};
+json volcano_spec(const crds::BspJobSpec& spec, std::uint32_t pods) {
+  json made = {{"minMember", pods}};
   if (const std::string queue = text_at(part_at(template_metadata(spec), "annotations"), kQueueAnnotation);
       !queue.empty())
     made["queue"] = queue;
@@ -87,9 +88,16 @@ bool waits_in_gang(const Observed& o) {
 
 bool targets_join_group(const crds::BspJob& job) { return job.spec.scheduling.gang == Gang::kVolcano; }
 
-std::string pod_group_name(const crds::BspJob& job, std::uint32_t generation) {
+std::uint32_t pods_of(const crds::RankPlaces& ranks) {
+  std::set<std::string_view> pods;
+  for (const crds::RankPlace& place : ranks) pods.insert(place.pod);
+  return static_cast<std::uint32_t>(pods.size());
+}
+
+std::string pod_group_name(const crds::BspJob& job, std::uint32_t generation, std::uint32_t pods) {
   constexpr std::size_t kLongest = 63;  // of a label's value
-  const std::string start = generation == 0 ? "" : std::format("-{}", generation);
+  std::string start = generation == 0 ? "" : std::format("-{}", generation);
+  if (crds::most_seats(job.spec) > 1) start += std::format("-p{}", pods);
   const JobId id{job.metadata.name, job.metadata.uid};
   const std::size_t whole = name_of_job(id).size() + start.size();
   const std::size_t over = whole > kLongest ? whole - kLongest : 0;
@@ -100,16 +108,16 @@ std::string joined_group(const json& pod) {
   return text_at(part_at(part_at(pod, "metadata"), "annotations"), kGroupAnnotation);
 }
 
-json make_pod_group(const crds::BspJob& job, const std::string& name) {
+json make_pod_group(const crds::BspJob& job, const std::string& name, std::uint32_t pods) {
   switch (job.spec.scheduling.gang) {
     case Gang::kReserve:
       return {};
     case Gang::kPodGroup:
-      return group_of(job, name, kVersions.front(), {{"schedulingPolicy", {{"gang", {{"minCount", job.spec.ranks}}}}}});
+      return group_of(job, name, kVersions.front(), {{"schedulingPolicy", {{"gang", {{"minCount", pods}}}}}});
     case Gang::kSchedulerPlugins:
-      return group_of(job, name, "scheduling.x-k8s.io/v1alpha1", {{"minMember", job.spec.ranks}});
+      return group_of(job, name, "scheduling.x-k8s.io/v1alpha1", {{"minMember", pods}});
     case Gang::kVolcano:
-      return group_of(job, name, "scheduling.volcano.sh/v1beta1", volcano_spec(job.spec));
+      return group_of(job, name, "scheduling.volcano.sh/v1beta1", volcano_spec(job.spec, pods));
   }
   return {};
 }

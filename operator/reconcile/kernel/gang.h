@@ -7,6 +7,9 @@
 // The operator reserves no slot for such a start and waits for none. The start's time limit doesn't run while all pods wait
 // for nodes; spec.runPolicy.activeDeadlineSeconds does.
 //
+// Where ranks share pods, the group counts pods. How many a start has follows from where its ranks are mapped, so the ranks are
+// mapped first, and the group's name has the number: a start that is mapped anew makes another.
+//
 // Every start has a PodGroup of its own. A pod on a lost node stays in the API until the node is back, and as long as it does, schedulers
 // count it, because it has a node (kube-scheduler 1.36: podgroupstate.go; scheduler-plugins 0.31: CalculateAssignedPods). In the group of
 // the next start it would stand for a rank, and the others would get nodes without that one.
@@ -50,10 +53,13 @@ bool starts_by_scheduler(const Observed& o);
 // Every pod of the start is there and none has a node: it holds nothing, and another attempt would only queue again.
 bool waits_in_gang(const Observed& o);
 bool targets_join_group(const crds::BspJob& job);
-// Of the start in which rank 0's pod has this generation: at most 63 characters, because scheduler-plugins has it in a label.
-std::string pod_group_name(const crds::BspJob& job, std::uint32_t generation);
+// How many pods the ranks are in.
+std::uint32_t pods_of(const crds::RankPlaces& ranks);
+// Of the start in which rank 0's pod has this generation, and which has so many pods: at most 63 characters, because
+// scheduler-plugins has it in a label.
+std::string pod_group_name(const crds::BspJob& job, std::uint32_t generation, std::uint32_t pods);
 // The object, of the newest API that it may have; null if spec.scheduling.gang is Reserve.
-nlohmann::json make_pod_group(const crds::BspJob& job, const std::string& name);
+nlohmann::json make_pod_group(const crds::BspJob& job, const std::string& name, std::uint32_t pods);
 // The API versions in which this very object may be served, the newest first: Kubernetes 1.37 has v1beta1 and v1alpha3 of its PodGroup and
 // no v1alpha2, which 1.36 has alone. What is written is the same in all of them.
 std::vector<std::string> pod_group_versions(const nlohmann::json& group);

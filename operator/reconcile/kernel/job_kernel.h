@@ -19,7 +19,8 @@ struct JobKernel {
   const JobLimits& job_limits;
   StatusChange change;  // its status is the job's own to begin with
   Silence silence = {};
-  bool stores = false;  // the change; else the work is done
+  bool stores = false;     // the change; else the work is done
+  std::string group = {};  // of the start, in phase Starting
   Work work = {};
   Notices notices = {};
 
@@ -83,7 +84,7 @@ struct JobKernel {
   bool rebuild();  // false: the job starts from its beginning
   std::string mapped();
   // The start's PodGroup is there; else it is being made, or the job waits for it.
-  bool has_pod_group();
+  bool has_pod_group(std::uint32_t generation, std::uint32_t pods);
   void keep_pod_group();               // for the pods that wait in it
   std::string group_of_start() const;  // in phase Starting; "": none
   // Of a start that waits for room by itself.

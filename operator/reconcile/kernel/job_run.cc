@@ -166,7 +166,7 @@ void JobKernel::migrating(const migrate::Wave& wave) {
     add_actions(wave, step.work(), o, work);
     // The target's too: somebody may have deleted it since the start.
     if (!work.create_pods.empty() && !work.create_pods.front().pod_group.empty())
-      work.pod_group = make_pod_group(o.job, work.create_pods.front().pod_group);
+      work.pod_group = make_pod_group(o.job, work.create_pods.front().pod_group, pods_of(status().ranks));
     return;
   }
   stores = true;

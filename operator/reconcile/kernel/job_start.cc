@@ -53,7 +53,9 @@ void JobKernel::pending() {
     if (!by_scheduler) return no_such_set(name);
     to_come.push_back({.name = "", .set = name, .cordoned = true});  // a node without a free slot so far
   }
-  if (by_scheduler && !has_pod_group()) return;
+  const bool shares_pods = most_seats(o.job.spec) > 1;
+  const std::uint32_t generation = status().ranks.empty() ? 0 : status().ranks.front().generation;
+  if (by_scheduler && !shares_pods && !has_pod_group(generation, o.job.spec.ranks)) return;
   const decide::Platform platform = platform_at_start(o, with(to_come, o.nodes));
   auto mapping = decide::initial_mapping(o.job.spec.initial_mapping, o.job.spec.ranks, platform);
   if (!mapping && by_scheduler) mapping = map_beyond_room(with(to_come, nodes_without_jobs(o)));
@@ -63,7 +65,14 @@ void JobKernel::pending() {
     if (!mapping) return wait_for_capacity("NoCapacity", mapping.error().message);
   }
   if (!mapping) return enter(JobPhase::kFailed, "NoCapacity", mapping.error().message);
+  const crds::RankPlaces ranks_before = status().ranks;
+  const std::string label_before = status().set_label;
   place_all(*mapping, platform);
+  if (by_scheduler && shares_pods && !has_pod_group(status().ranks.front().generation - 1, pods_of(status().ranks))) {
+    status().ranks = ranks_before;
+    status().set_label = label_before;
+    return;
+  }
   for (const observe::NodeFacts& first : to_come)
     if (std::ranges::contains(status().ranks, first.set, &crds::RankPlace::set))
       notices.events.push_back({"Warning", kNoSuchSet, has_no_node(first.set) + "; pods wait for the first one"});
@@ -104,9 +113,9 @@ std::string JobKernel::has_no_node(const std::string& set) const {
 }
 
 // Before there is any pod, since some schedulers schedule a pod alone whose group they don't find.
-bool JobKernel::has_pod_group() {
-  const std::string name = pod_group_name(o.job, status().ranks.empty() ? 0 : status().ranks.front().generation);
-  work.pod_group = make_pod_group(o.job, name);
+bool JobKernel::has_pod_group(std::uint32_t generation, std::uint32_t pods) {
+  const std::string name = pod_group_name(o.job, generation, pods);
+  work.pod_group = make_pod_group(o.job, name, pods);
   if (o.pod_group.name != name) return false;
   if (o.pod_group.made) {
     if (is_on(status(), kPodGroupRefused))
@@ -257,6 +266,7 @@ void JobKernel::starting() {
   if (past_deadline()) return fail_by_deadline();
   if (held()) return suspend();
   work.starting = true;
+  group = group_of_start();
   NotReady not_ready;
   wire::EpochPlan plan;
   plan.sets = observe::set_names(o.job.spec.sets, o.nodes);
@@ -350,11 +360,14 @@ void JobKernel::keep_pod_group() {
     const PodFacts* pod = o.pod(place.seat());
     return !pod || pod->node.empty();
   };
-  if (std::ranges::any_of(status().ranks, waits)) work.pod_group = make_pod_group(o.job, group_of_start());
+  if (std::ranges::any_of(status().ranks, waits))
+    work.pod_group = make_pod_group(o.job, group, pods_of(o.job.status.ranks));
 }
 
 std::string JobKernel::group_of_start() const {
-  return starts_by_scheduler(o) ? pod_group_name(o.job, o.job.status.ranks.front().generation - 1) : "";
+  if (!starts_by_scheduler(o)) return "";
+  const crds::RankPlaces& ranks = o.job.status.ranks;
+  return pod_group_name(o.job, ranks.front().generation - 1, pods_of(ranks));
 }
 
 namespace {
@@ -386,7 +399,7 @@ bool JobKernel::create_pod(const crds::RankPlace& place, NotReady& not_ready) {
                                 .target = false,
                                 .resumes = set_of_start(status()) != nullptr,
                                 .migration = "",
-                                .pod_group = group_of_start(),
+                                .pod_group = group,
                                 .beside = ranks_beside(place),
                                 .runtime_image = runtime_image_of(o)});
   const auto why = o.not_created.find(place.pod);

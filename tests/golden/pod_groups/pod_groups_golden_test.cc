@@ -35,8 +35,8 @@ TEST(GoldenPodGroup, OfEachScheduler) {
   json made;
   for (const crds::Gang gang : {crds::Gang::kPodGroup, crds::Gang::kSchedulerPlugins, crds::Gang::kVolcano}) {
     job.spec.scheduling.gang = gang;
-    const std::string group = pod_group_name(job, 2);
-    made[std::string(crds::to_string(gang))] = {{"podGroup", make_pod_group(job, group)},
+    const std::string group = pod_group_name(job, 2, 4);
+    made[std::string(crds::to_string(gang))] = {{"podGroup", make_pod_group(job, group, 4)},
                                                 {"rank", pod_of(job, group, false)},
                                                 {"target", pod_of(job, group, true)}};
   }

@@ -46,7 +46,7 @@ class PodGroupVersions : public kube_test::World {
     job.metadata.uid = "12345678-9abc";
     job.spec.ranks = 4;
     job.spec.scheduling.gang = crds::Gang::kPodGroup;
-    return reconcile::make_pod_group(job, "job-12345678");
+    return reconcile::make_pod_group(job, "job-12345678", 4);
   }
   std::unique_ptr<kube::ApiClient> client_;
 };

@@ -33,7 +33,9 @@ struct Gangs : testing::Test {
   // Of the next start: it is there.
   void make_group() {
     const auto& ranks = w.job.status.ranks;
-    w.pod_group = {.name = pod_group_name(w.job, ranks.empty() ? 0 : ranks[0].generation), .made = true, .refused = {}};
+    w.pod_group = {.name = pod_group_name(w.job, ranks.empty() ? 0 : ranks[0].generation, w.job.spec.ranks),
+                   .made = true,
+                   .refused = {}};
   }
   int events(const std::string& reason) const {
     return static_cast<int>(std::ranges::count(w.events, reason, &Event::reason));
@@ -46,7 +48,7 @@ TEST_F(Gangs, ThePodGroupIsMadeBeforeThePodsAndOnce) {
   EXPECT_EQ(w.job.status.phase, JobPhase::kPending);
   ASSERT_THAT(w.pod_groups, SizeIs(1));
   EXPECT_THAT(w.pods, IsEmpty());
-  EXPECT_EQ(w.pod_groups[0], make_pod_group(w.job, "job-job-uid"));
+  EXPECT_EQ(w.pod_groups[0], make_pod_group(w.job, "job-job-uid", 3));
   ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.violation << w.trace;
   EXPECT_THAT(w.pod_groups, SizeIs(1));
   for (int i = 0; i < 5; ++i) w.tick();
@@ -213,7 +215,7 @@ TEST_F(Gangs, EveryAttemptHasThePodGroupBeforeItsPods) {
   w.end_program(1, 3, 0);
   ASSERT_TRUE(w.run_until([&] { return w.job.status.attempt == 1 && w.job.status.phase == JobPhase::kRunning; }))
       << w.violation << w.trace;
-  EXPECT_EQ(w.pod_groups, std::vector{make_pod_group(w.job, "job-job-uid-1")});
+  EXPECT_EQ(w.pod_groups, std::vector{make_pod_group(w.job, "job-job-uid-1", 3)});
   w.job.spec.run_policy.suspend = true;
   ASSERT_TRUE(w.run_until([&] { return w.job.status.phase == JobPhase::kSuspended && w.pods.empty(); })) << w.trace;
   w.pod_groups.clear();
@@ -409,7 +411,9 @@ crds::BspJob job_of(Gang gang, const json& metadata = json::object(), json spec 
 json pod_of(const crds::BspJob& job, bool target, bool scheduled = true) {
   return make_pod(job, {.rank = 1, .target = target, .pod_group = "job-12345678"}, {}, {.scheduled = scheduled});
 }
-json group_of_first_start(const crds::BspJob& job) { return make_pod_group(job, pod_group_name(job, 0)); }
+json group_of_first_start(const crds::BspJob& job) {
+  return make_pod_group(job, pod_group_name(job, 0, job.spec.ranks), job.spec.ranks);
+}
 
 TEST(PodGroup, IsOwnedByTheJobAndHoldsAllRanks) {
   const json of_kubernetes = group_of_first_start(job_of(Gang::kPodGroup));
@@ -437,11 +441,11 @@ TEST(PodGroup, IsOwnedByTheJobAndHoldsAllRanks) {
 
 TEST(PodGroup, HasANameForEachStartThatFitsIntoALabel) {
   crds::BspJob job = job_of(Gang::kPodGroup);
-  EXPECT_EQ(pod_group_name(job, 0), "job-12345678");
-  EXPECT_EQ(pod_group_name(job, 7), "job-12345678-7");
+  EXPECT_EQ(pod_group_name(job, 0, 4), "job-12345678");
+  EXPECT_EQ(pod_group_name(job, 7, 4), "job-12345678-7");
   job.metadata.name = std::string(52, 'j');
   for (const std::uint32_t generation : {0u, 1u, 99u, 4'294'967'295u}) {
-    const std::string name = pod_group_name(job, generation);
+    const std::string name = pod_group_name(job, generation, 4);
     EXPECT_LE(name.size(), 63u) << name;
     EXPECT_THAT(name, testing::EndsWith(generation ? std::format("-12345678-{}", generation) : "-12345678"));
   }

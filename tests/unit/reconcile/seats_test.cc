@@ -286,7 +286,11 @@ TEST(RanksPerPod, IsANumberOrAuto) {
   }
   job.spec.ranks_per_pod.most = 2;
   job.spec.scheduling.gang = crds::Gang::kVolcano;
-  EXPECT_THAT(crds::validate(job.spec).error().message, HasSubstr("spec.scheduling.gang: must be Reserve"));
+  EXPECT_TRUE(crds::validate(job.spec));
+  job.spec.ranks_per_pod.most = crds::RanksPerPod::kAuto;
+  EXPECT_THAT(crds::validate(job.spec).error().message,
+              HasSubstr("spec.ranksPerPod: must be a number unless spec.scheduling.gang is Reserve"));
+  job.spec.ranks_per_pod.most = 2;
   job.spec.scheduling.gang = {};
   job.spec.pod_template["spec"]["containers"][0]["name"] = "app-1";
   EXPECT_THAT(crds::validate(job.spec).error().message, HasSubstr("spec.template.spec.containers[0].name: app-1"));
