@@ -18,12 +18,14 @@ std::string Machine::member_lost(const wire::Member& member) const {
     return std::format("pod {} of rank {} was replaced by another of the same name", member.pod, member.rank);
   if (!pod->gone.empty()) return pod->gone;
   if (pod->status && pod->status->phase == RankPhase::kExited) {
+    // With pod and container, where it shares the pod with others.
+    const std::string who = find(Seat{member.pod, 1})
+                                ? std::format("rank {} ({}/{})", member.rank, member.pod, container_of(member.seat))
+                                : std::format("rank {}", member.rank);
     if (const std::string& why = pod->status->exit_message; pod->status->exit_signal && !why.empty())
-      return std::format("rank {} was {}", member.rank, why);  // "killed by SIGKILL: …", in bsp-init's words
-    if (pod->status->exit_signal)
-      return std::format("rank {} was ended by signal {}", member.rank, pod->status->exit_signal);
-    if (pod->status->exit_code != 0)
-      return std::format("rank {} exited with code {}", member.rank, pod->status->exit_code);
+      return std::format("{} was {}", who, why);  // "killed by SIGKILL: …", in bsp-init's words
+    if (pod->status->exit_signal) return std::format("{} was ended by signal {}", who, pod->status->exit_signal);
+    if (pod->status->exit_code != 0) return std::format("{} exited with code {}", who, pod->status->exit_code);
     return "";
   }
   if (pod->ended && !(pod->status && pod->status->phase == RankPhase::kFinalized))

@@ -97,6 +97,17 @@ TEST(Seats, AContainersEndNamesRankPodAndContainer) {
   }
 }
 
+TEST(Seats, AContainersEndInAWaveNamesThemToo) {
+  World w(three_slots());
+  w.job.spec.run_policy.backoff_limit = 0;
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+  w.migrate_by_hand("m", 1, "fast");
+  ASSERT_TRUE(w.run_until(Phase::kPausing)) << w.trace;
+  w.end_program(3, 5, 0);
+  ASSERT_TRUE(w.run_until(JobPhase::kFailed)) << w.trace;
+  EXPECT_THAT(w.job.status.message, HasSubstr("rank 3 (job-r3-g0/app) exited with code 5"));
+}
+
 TEST(Seats, APodIsEvictedWithAllItsRanks) {
   World w(three_slots());
   ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
