@@ -64,6 +64,19 @@ class Link {
 
 class TlsConnection;
 
+// A network of another kind than TLS (Loop::set_transport), as a simulation has: it decides when a request arrives, and whether
+// an answer comes. All in the loop's thread.
+class Transport {
+ public:
+  using Answered = std::move_only_function<void(Result<Answer>)>;
+  virtual ~Transport() = default;
+  // A connection's number, which no other has. Requests on one connection arrive in order, unless this network loses it.
+  virtual std::uint64_t connect(const Peer& peer) = 0;
+  // `answered` runs once at most, and never within this call; not at all if the connection was closed meanwhile.
+  virtual void send(std::uint64_t connection, const Peer& peer, std::string_view verb, nlohmann::json fields,
+                    std::string body, Answered answered) = 0;
+};
+
 // A request without a body, encoded once for all the peers it is sent to.
 struct EncodedRequest {
   std::string verb;
@@ -97,7 +110,10 @@ class LinkPeer {
     Done done;
     Loop::TimerId timer;
     MessageLimits limits;
+    std::uint64_t number = 0;  // over another transport, whose answers may come in any order
   };
+  void call_over(Transport& transport, std::string_view verb, nlohmann::json fields, std::string body,
+                 std::chrono::nanoseconds timeout, Done done);
   bool expect(std::string_view verb, std::chrono::nanoseconds timeout, Done done);  // false: there is no connection
   void drop(Error error);
 
@@ -106,6 +122,8 @@ class LinkPeer {
   Peer peer_;
   LimitsOf limits_of_;
   std::shared_ptr<TlsConnection> connection_;
+  std::shared_ptr<std::uint64_t> carried_;  // the connection over another transport
+  std::uint64_t calls_ = 0;                 // over it
   std::list<Pending> pending_;
 };
 

@@ -1,4 +1,7 @@
 // The client on an event loop.
+#include <algorithm>
+#include <utility>
+
 #include "base/net/address.h"
 #include "base/net/link.h"
 #include "base/net/tls_connection.h"
@@ -25,7 +28,7 @@ LinkPeer::LinkPeer(Loop& loop, TlsContext context, Peer peer, LimitsOf limits_of
 LinkPeer::~LinkPeer() { drop({ErrorCode::kUnavailable, "the link was closed", true}); }
 
 void LinkPeer::connect() {
-  if (connection_) return;
+  if (connection_ || loop_.transport()) return;
   auto socket = [&]() -> Result<TlsSocket> {
     BSP_TRY(Address address, parse_address(peer_.address));
     BSP_TRY(Fd fd, start_connect(address));
@@ -64,6 +67,8 @@ void LinkPeer::connect() {
 
 void LinkPeer::call(std::string_view verb, nlohmann::json fields, std::string body, std::chrono::nanoseconds timeout,
                     Done done) {
+  if (Transport* other = loop_.transport())
+    return call_over(*other, verb, std::move(fields), std::move(body), timeout, std::move(done));
   if (!expect(verb, timeout, std::move(done))) return;
   std::string head =
       encode_frame_head(with_verb(verb, std::move(fields)), body.size());  // before the body is moved away
@@ -71,7 +76,28 @@ void LinkPeer::call(std::string_view verb, nlohmann::json fields, std::string bo
 }
 
 void LinkPeer::call(const EncodedRequest& request, std::chrono::nanoseconds timeout, Done done) {
+  if (Transport* other = loop_.transport())
+    return call_over(*other, request.verb, nlohmann::json::parse(request.frame->substr(kFramePrefix)), {}, timeout,
+                     std::move(done));
   if (expect(request.verb, timeout, std::move(done))) connection_->send(request.frame);
+}
+
+void LinkPeer::call_over(Transport& transport, std::string_view verb, nlohmann::json fields, std::string body,
+                         std::chrono::nanoseconds timeout, Done done) {
+  if (!carried_) carried_ = std::make_shared<std::uint64_t>(transport.connect(peer_));
+  const std::uint64_t number = ++calls_;
+  const Loop::TimerId timer = loop_.after(timeout, [this] { drop({ErrorCode::kTimeout, "no answer in time", true}); });
+  pending_.push_back({std::move(done), timer, limits_of_(verb), number});
+  transport.send(*carried_, peer_, verb, std::move(fields), std::move(body),
+                 [this, carried = std::weak_ptr(carried_), number](Result<Answer> answer) {
+                   if (carried.expired()) return;
+                   const auto asked = std::ranges::find(pending_, number, &Pending::number);
+                   if (asked == pending_.end()) return;
+                   Pending answered = std::move(*asked);
+                   pending_.erase(asked);
+                   loop_.cancel(answered.timer);
+                   answered.done(std::move(answer));
+                 });
 }
 
 bool LinkPeer::expect(std::string_view verb, std::chrono::nanoseconds timeout, Done done) {
@@ -82,6 +108,7 @@ bool LinkPeer::expect(std::string_view verb, std::chrono::nanoseconds timeout, D
 }
 
 void LinkPeer::drop(Error error) {
+  carried_.reset();
   auto connection = std::exchange(connection_, nullptr);
   if (connection) connection->close();
   const Error with_peer = error.in(peer_.identity + " at " + peer_.address);

@@ -141,24 +141,38 @@ void Loop::run() {
       if (stopped_) return;
       more = !posted_.empty();
     }
-    epoll_event events[32];
-    int count = epoll_wait(epoll_.get(), events, std::size(events), more ? 0 : wait_ms());
-    check(count >= 0 || errno == EINTR, "epoll_wait works");
-    for (int i = 0; i < count; ++i) {
-      int fd = static_cast<int>(events[i].data.u64 & 0xffffffff);
-      if (fd == wake_.get()) {
-        eventfd_t value;
-        eventfd_read(wake_.get(), &value);
-        continue;
-      }
-      auto it = watched_.find(fd);
-      if (it == watched_.end() || it->second.generation != events[i].data.u64 >> 32) continue;
-      std::shared_ptr<Watcher> keep = it->second.watcher;
-      call([&] { (*keep)(events[i].events); });
-    }
-    run_posted();
-    run_timers();
+    turn(more ? 0 : wait_ms());
   }
+}
+
+void Loop::turn(int wait_ms) {
+  epoll_event events[32];
+  int count = epoll_wait(epoll_.get(), events, std::size(events), wait_ms);
+  check(count >= 0 || errno == EINTR, "epoll_wait works");
+  for (int i = 0; i < count; ++i) {
+    int fd = static_cast<int>(events[i].data.u64 & 0xffffffff);
+    if (fd == wake_.get()) {
+      eventfd_t value;
+      eventfd_read(wake_.get(), &value);
+      continue;
+    }
+    auto it = watched_.find(fd);
+    if (it == watched_.end() || it->second.generation != events[i].data.u64 >> 32) continue;
+    std::shared_ptr<Watcher> keep = it->second.watcher;
+    call([&] { (*keep)(events[i].events); });
+  }
+  run_posted();
+  run_timers();
+}
+
+bool Loop::has_posted() {
+  std::scoped_lock lock(mutex_);
+  return !posted_.empty();
+}
+
+void Loop::run_due() {
+  do turn(0);
+  while (has_posted());
 }
 
 }  // namespace bsp::net

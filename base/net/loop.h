@@ -19,6 +19,8 @@ namespace bsp::net {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
 
+class Transport;  // link.h
+
 class Loop {
  public:
   using Callback = std::move_only_function<void()>;
@@ -49,6 +51,12 @@ class Loop {
   void cancel(TimerId timer);
 
   void run();
+  // What is posted, due or ready now, without waiting. Instead of run(), by who turns the clock.
+  void run_due();
+
+  // Carries the calls of this loop's LinkPeers instead of TLS; null: TLS. Set it before the first, and let it live as long.
+  void set_transport(Transport* transport) { transport_ = transport; }
+  [[nodiscard]] Transport* transport() const { return transport_; }
 
  private:
   struct Watched {
@@ -57,6 +65,8 @@ class Loop {
   };
   template <class Work>
   static void call(Work&& work);
+  bool has_posted();
+  void turn(int wait_ms);
   int wait_ms() const;
   void run_timers();
   void run_posted();
@@ -68,6 +78,7 @@ class Loop {
   std::map<std::pair<SteadyTime, TimerId>, Callback> timers_;
   std::unordered_map<TimerId, SteadyTime> timer_times_;
   TimerId next_timer_ = 1;
+  Transport* transport_ = nullptr;
   std::mutex mutex_;  // guards the two below
   std::vector<Callback> posted_;
   bool stopped_ = false;

@@ -27,13 +27,16 @@ Object unpack(const std::string& packed) { return Object::from_cbor(packed, true
 }  // namespace
 
 Cache::Cache(Client& client, CacheOptions options) : client_(client), options_(std::move(options)) {
-  for (const CachedKind& spec : options_.kinds) stores_[spec.kind].spec = &spec;
-  thread_ = std::thread([this] { run(); });
+  for (const CachedKind& spec : options_.kinds) {
+    stores_[spec.kind].spec = &spec;
+    watch_.kinds.push_back(spec.kind);
+  }
+  if (options_.own_thread) watch_.thread = std::thread([this] { run(); });
 }
 
 Cache::~Cache() {
   stop_ = true;
-  thread_.join();
+  if (watch_.thread.joinable()) watch_.thread.join();
 }
 
 bool Cache::wait_filled(std::chrono::milliseconds timeout) {
@@ -219,34 +222,33 @@ void Cache::recheck() {
 }
 
 void Cache::run() {
-  std::vector<Kind> kinds;
-  for (const CachedKind& spec : options_.kinds) kinds.push_back(spec.kind);
-  std::string cursor;
-  auto rechecked = std::chrono::steady_clock::now();
-  unsigned failures = 0;
-  while (!stop_) {
-    bool complete = false;
-    auto events = client_.wait_part(kinds, options_.name_space, cursor, kWatchWait, complete);
-    if (!events) {
-      if (failures++ % 64 == 0) log_warning("failed to list objects, will retry", {{"error", events.error().message}});
-      std::this_thread::sleep_for(kWatchWait);
-      continue;
-    }
-    for (WatchEvent& event : *events) {
-      if (event.type == EventType::kDeleted)
-        take_deleted(event.object);
-      else
-        take(std::move(event.object), true);
-    }
-    if (complete && !filled_.exchange(true)) {
-      const std::lock_guard lock(mutex_);
-      filling_.notify_all();
-    }
-    if (std::chrono::steady_clock::now() - rechecked > kRecheckAfter) {
-      rechecked = std::chrono::steady_clock::now();
-      recheck();
-    }
+  while (!stop_)
+    if (!refresh(kWatchWait)) std::this_thread::sleep_for(kWatchWait);
+}
+
+bool Cache::refresh(std::chrono::milliseconds wait) {
+  bool complete = false;
+  auto events = client_.wait_part(watch_.kinds, options_.name_space, watch_.cursor, wait, complete);
+  if (!events) {
+    if (watch_.failures++ % 64 == 0)
+      log_warning("failed to list objects, will retry", {{"error", events.error().message}});
+    return false;
   }
+  for (WatchEvent& event : *events) {
+    if (event.type == EventType::kDeleted)
+      take_deleted(event.object);
+    else
+      take(std::move(event.object), true);
+  }
+  if (complete && !filled_.exchange(true)) {
+    const std::lock_guard lock(mutex_);
+    filling_.notify_all();
+  }
+  if (std::chrono::steady_clock::now() - watch_.rechecked > kRecheckAfter) {
+    watch_.rechecked = std::chrono::steady_clock::now();
+    recheck();
+  }
+  return true;
 }
 
 }  // namespace bsp::kube

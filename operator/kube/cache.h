@@ -39,6 +39,7 @@ struct CacheOptions {
   // Called after every change, on the watch's thread or in put(). `before` is null for a new object, `now` for a
   // deleted one. Must not write into the cache.
   std::function<void(const Kind& kind, const Object* before, const Object* now)> on_change = {};
+  bool own_thread = true;  // else whoever has it calls refresh()
 };
 
 // Thread-safe.
@@ -59,6 +60,9 @@ class Cache {
   [[nodiscard]] std::size_t count(const Kind& kind) const;
   // Just the number, for capacity and metrics.
   [[nodiscard]] std::size_t count(const Kind& kind, const std::string& index, const std::string& value) const;
+
+  // Takes what the watch brings within `wait`. False: it can't be had now. Only of a cache without a thread of its own.
+  bool refresh(std::chrono::milliseconds wait);
 
   // Stores the result of a create or an update.
   void put(const Object& object);
@@ -108,7 +112,14 @@ class Cache {
   std::atomic<bool> filled_ = false;
   std::atomic<bool> stop_ = false;
   std::mutex change_;  // keeps the calls of on_change in the order of the changes
-  std::thread thread_;
+  struct Watch {       // of the one thread that refreshes
+    std::vector<Kind> kinds;
+    std::string cursor;
+    std::chrono::steady_clock::time_point rechecked = std::chrono::steady_clock::now();
+    unsigned failures = 0;
+    std::thread thread;
+  };
+  Watch watch_;
 };
 
 }  // namespace bsp::kube

@@ -35,6 +35,8 @@ class Epochs {
   // MPI_Abort of a seat's program calls `on_abort`.
   using OnAbort = std::function<void(std::uint32_t seat, int status, const std::string& message)>;
   Result<void> start(OnAbort on_abort);
+  // With other namespaces than PMIx's, of which a process can have one server.
+  void start_with(std::unique_ptr<pmix::Namespaces> server) { server_ = std::move(server); }
 
   Result<void> prepare(wire::EpochPlan plan);
   // For the program of a seat, which runs as this user. True if this call opened it, false if it was open there already.
@@ -100,7 +102,7 @@ class Epochs {
   net::TlsContext context_;
   const Config& config_;
   Followed followed_;
-  std::unique_ptr<pmix::Server> server_;
+  std::unique_ptr<pmix::Namespaces> server_;
   std::map<std::uint64_t, Entry> entries_;
   std::vector<std::optional<std::uint64_t>> opened_;  // by seat
   std::optional<std::uint64_t> latest_;               // of them, also of those that a rank has left

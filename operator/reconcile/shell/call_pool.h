@@ -47,6 +47,10 @@ class CallPool {
   static constexpr std::size_t kThreads = 4 * kOfATenant, kUrgentThreads = kOfATenant;
 
   CallPool();
+  // Without threads: `run` runs each call when it likes, on the thread that calls everything else, and drops those that are left
+  // before this goes.
+  using Run = std::function<void(std::function<void()> call)>;
+  explicit CallPool(Run run);
   // When all calls have ended, those that wait too: so that what a job's last reconcile produced is written. Closing the client first makes
   // them fail at once.
   ~CallPool();
@@ -59,6 +63,7 @@ class CallPool {
   void work(kube::Lane lane);
   void start_if_short(kube::Lane lane);
 
+  const Run run_;          // not set: the threads do
   kube::Workqueue queue_;  // of "<namespace>/<number>"
   std::mutex mutex_;       // of all below
   bool stop_ = false;

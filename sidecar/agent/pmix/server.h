@@ -38,10 +38,29 @@ struct Gathered {
   std::uint64_t context_id = 0;  // unique among all collectives of the namespace, the same on every rank
 };
 
-class Server {
+// The namespaces of a pod's epochs, and who may connect to them.
+class Namespaces {
+ public:
+  using FetchDone = std::move_only_function<void(Result<std::string>)>;
+
+  virtual ~Namespaces() = default;
+  // Creates a namespace; this is `server` of the placement.
+  virtual Result<void> register_namespace(const std::string& name_space, const Placement& placement,
+                                          std::uint32_t server) = 0;
+  // Lets the rank's program connect and returns its environment, "PMIX_…=value" each. The library begins no collective
+  // before all ranks of the server are registered, and may miss that they are: register them all at once.
+  virtual Result<std::vector<std::string>> register_client(const std::string& name_space, std::uint32_t rank, uid_t uid,
+                                                           gid_t gid) = 0;
+  // `ranks`: those of this server.
+  virtual void forget(const std::string& name_space, const std::vector<std::uint32_t>& ranks) = 0;
+
+  // The connection data that a rank of this server has published, for a request from another server.
+  virtual void published(const std::string& name_space, std::uint32_t rank, FetchDone done) = 0;
+};
+
+class Server final : public Namespaces {
  public:
   using GatherDone = std::move_only_function<void(Result<Gathered>)>;
-  using FetchDone = std::move_only_function<void(Result<std::string>)>;
 
   struct Upcalls {
     std::function<void(Collective, GatherDone)> all_gather;
@@ -52,21 +71,16 @@ class Server {
 
   // Creates `directory` if missing. Only one Server can exist in a process at a time.
   static Result<std::unique_ptr<Server>> start(net::Loop& loop, const std::string& directory, Upcalls upcalls);
-  ~Server();
+  ~Server() override;
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Creates a namespace; this is `server` of the placement.
-  Result<void> register_namespace(const std::string& name_space, const Placement& placement, std::uint32_t server);
-  // Lets the rank's program connect and returns its environment, "PMIX_…=value" each. The library begins no collective
-  // before all ranks of the server are registered, and may miss that they are: register them all at once.
+  Result<void> register_namespace(const std::string& name_space, const Placement& placement,
+                                  std::uint32_t server) override;
   Result<std::vector<std::string>> register_client(const std::string& name_space, std::uint32_t rank, uid_t uid,
-                                                   gid_t gid);
-  // `ranks`: those of this server.
-  void forget(const std::string& name_space, const std::vector<std::uint32_t>& ranks);
-
-  // The connection data that a rank of this server has published, for a request from another server.
-  void published(const std::string& name_space, std::uint32_t rank, FetchDone done);
+                                                   gid_t gid) override;
+  void forget(const std::string& name_space, const std::vector<std::uint32_t>& ranks) override;
+  void published(const std::string& name_space, std::uint32_t rank, FetchDone done) override;
 
  private:
   Server() = default;

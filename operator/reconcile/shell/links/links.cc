@@ -67,8 +67,22 @@ SidecarThread::SidecarThread(std::string network)
       }) {}
 
 SidecarThread::~SidecarThread() {
+  if (!thread_.joinable()) return;
   loop_.stop();
   thread_.join();
+}
+
+void SidecarThread::run(std::function<void()> work) {
+  if (!thread_.joinable()) {
+    loop_.run_due();
+    return work();
+  }
+  std::promise<void> done;
+  loop_.post([&] {
+    work();
+    done.set_value();
+  });
+  done.get_future().wait();
 }
 
 Hearing SidecarThread::note_hearing(const std::string& job_uid, const Hearing& hearing) {
@@ -89,13 +103,8 @@ Sidecars::Sidecars(SidecarThread& thread, Options options)
     : thread_(thread), loop_(thread.loop()), options_(std::move(options)) {}
 
 Sidecars::~Sidecars() {
-  // Runs after everything posted before it; nothing on the loop refers to this object afterwards.
-  std::promise<void> gone;
-  loop_.post([&] {
-    nodes_.clear();
-    gone.set_value();
-  });
-  gone.get_future().wait();
+  // Nothing on the loop refers to this object afterwards.
+  thread_.run([this] { nodes_.clear(); });
 }
 
 void Sidecars::track(const std::map<Seat, std::string>& seats) {
@@ -407,13 +416,11 @@ bool Sidecars::has_exited(const std::string& pod) const {
 }
 
 std::size_t Sidecars::remembered_verbs() {
-  std::promise<std::size_t> count;
-  loop_.post([&] {
-    std::size_t verbs = 0;
+  std::size_t verbs = 0;
+  thread_.run([&] {
     for (const auto& [seat, node] : nodes_) verbs += node->sent.size();
-    count.set_value(verbs);
   });
-  return count.get_future().get();
+  return verbs;
 }
 
 double Sidecars::round_trip_seconds() const {

@@ -41,13 +41,17 @@ class CallLimit {
 class SidecarThread {
  public:
   explicit SidecarThread(std::string network);  // path of a network namespace; "": the operator's own
-  ~SidecarThread();                             // no Sidecars on it may be left
+  // Without a thread: whoever turns the clock runs what is due on the loop.
+  explicit SidecarThread(net::Transport& transport) { loop_.set_transport(&transport); }
+  ~SidecarThread();  // no Sidecars on it may be left
   SidecarThread(const SidecarThread&) = delete;
   SidecarThread& operator=(const SidecarThread&) = delete;
 
   [[nodiscard]] net::Loop& loop() { return loop_; }
   // A handshake holds some 25 KiB while it waits for its answer, and thousands of pods may never answer.
   [[nodiscard]] CallLimit& first_contacts() { return first_contacts_; }  // on the loop
+  // Runs that on the loop, behind what was posted before, and waits for it. From any other thread.
+  void run(std::function<void()> work);
   // How many sidecars of that job answer; how many do of all jobs.
   Hearing note_hearing(const std::string& job_uid, const Hearing& hearing);
   // For large answers: only so many are under way at once, however many jobs and Sets there are.
