@@ -44,7 +44,8 @@ void Cluster::advance() {
 void Cluster::check_copies() {
   std::map<std::uint32_t, int> copies;
   for_each_pod([&](Pod& pod) {
-    if (pod.computes() && ++copies[pod.rank] > 1) violate(std::format("rank {} computes twice", pod.rank));
+    const bool counts = counts_starting ? pod.computes() : pod.process == Process::kRunning;
+    if (counts && ++copies[pod.rank] > 1) violate(std::format("rank {} computes twice", pod.rank));
   });
 }
 
@@ -279,10 +280,10 @@ Result<json> Cluster::ask(Pod& pod, std::string_view verb, const std::shared_ptr
       return set < below && !std::ranges::contains(part_at(fields, "keep"), json(set));
     });
   }
-  Answer answer = simulated::answer(pod, verb, fields, verb == wire::kPrepareEpoch ? plan_ : nullptr);
+  Answer answer = answer_of(pod, verb, fields, verb == wire::kPrepareEpoch ? plan_ : nullptr);
   if (verb == wire::kPrepareEpoch && pod.seats > 1)
     for (Pod* other : pods_where([&](const Pod& p) { return p.name == pod.name && p.local != pod.local; }))
-      (void)simulated::answer(*other, verb, fields, plan_);
+      (void)answer_of(*other, verb, fields, plan_);
   if (!answer.result) return std::move(answer.result);
   switch (answer.effect) {
     case Effect::kContinues: {

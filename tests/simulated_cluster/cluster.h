@@ -56,6 +56,11 @@ class Cluster {
  protected:
   virtual void for_each_pod(const std::function<void(Pod&)>& f) = 0;
   [[nodiscard]] virtual std::uint64_t committed_epoch() const = 0;
+  // What its sidecar says to a verb, before anything follows from it.
+  virtual Answer answer_of(Pod& pod, std::string_view verb, const nlohmann::json& fields,
+                           const std::shared_ptr<const wire::EpochPlan>& plan) {
+    return answer(pod, verb, fields, plan);
+  }
   // The node learns that the app container has ended.
   virtual void container_ended(Pod&, int /*exit_code*/) {}
 
@@ -71,7 +76,8 @@ class Cluster {
     return start_ns + static_cast<std::uint64_t>(tick_) * program_.pace.tick_ns;
   }
 
-  bool of_the_dead = false;  // what is asked now was sent by an operator that has ended since
+  bool counts_starting = true;  // a copy that has not reached MPI_Init, which can do nothing that counts, is one too
+  bool of_the_dead = false;     // what is asked now was sent by an operator that has ended since
   int tick_ = 0;
   std::uint64_t superstep_ = 0;
   std::uint64_t start_ns = 0;
