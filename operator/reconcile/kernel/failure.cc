@@ -65,8 +65,8 @@ std::optional<Failure> end_of(std::uint32_t rank, const Seat& seat, const AppFac
   if (code != 0)
     return Failure{
         rank, seat, "RankExited", std::format("{} exited with code {}", who, code), false, is_of_survivor(code)};
-  // MPI_Init returns only once the epoch is open.
-  if (status ? !initialized : !epoch_open)
+  // MPI_Init returns only once the epoch is open. What a sidecar said before the end doesn't show what the program did since.
+  if (reported ? !initialized : !epoch_open)
     return Failure{rank, seat, "NotMpi",
                    std::format("the program of {} ended without calling MPI_Init: a BSPJob runs MPI "
                                "programs that are linked dynamically with Open MPI 5 or newer",

@@ -283,6 +283,23 @@ TEST(JobLife, AProgramThatNeverCallsMpiInitIsNoMpiProgram) {
   }
 }
 
+// The operator was away while the program called MPI_Init, computed and ended with its sidecar.
+TEST(JobLife, WhatASidecarSaidBeforeTheEndIsNoEvidence) {
+  World w;
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning));
+  Observed o = w.observe();
+  wire::RankStatus& status = *o.sidecars.at(Seat{"job-r1-g0"}).status;
+  status.phase = wire::RankPhase::kStarting;
+  status.mpi_initialized = false;
+  o.pods.at("job-r1-g0").apps[0].ended = true;
+  EXPECT_FALSE(find_failure(o, w.job_limits));
+  status.phase = wire::RankPhase::kExited;
+  status.exit_code = 0;
+  const auto failure = find_failure(o, w.job_limits);
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->reason, "NotMpi");
+}
+
 TEST(JobLife, WhatCannotStartIsNotRetried) {
   for (const auto& [reason, reported] :
        {std::pair{"ErrImageNeverPull", "ImageNotFound"}, {"InvalidImageName", "CannotStart"}}) {
