@@ -151,12 +151,19 @@ struct DeliverRequest {  // deliver: the whole, or why there will be none
   std::string key;
   std::optional<std::uint64_t> context_id;
   std::optional<std::string> failure;
+  std::vector<std::uint32_t> onward;  // servers to which the receiver passes it on
 };
+// The receiver has it, and so have these. Fewer than were asked, or none said by an older version: the asking one sends it itself.
+struct DeliverAnswer {
+  std::uint64_t onward = 0;  // servers
+};
+constexpr void fields_of(Of<DeliverAnswer>, auto&& v) { v("onward", &DeliverAnswer::onward); }
 constexpr void fields_of(Of<DeliverRequest>, auto&& v) {
   v("epoch", &DeliverRequest::epoch, kRequired);
   v("key", &DeliverRequest::key, kRequired);
   v("context_id", &DeliverRequest::context_id);
   v("failure", &DeliverRequest::failure);
+  v("onward", &DeliverRequest::onward, Field{.most = kMostMembers});
 }
 
 struct ModexRequest {  // modex

@@ -63,7 +63,7 @@ using bsp::to_string;
 //                                                      and accepts kUnpagedReports
 // P  report           as above, from the Set Manager
 // P  gather           {epoch, key, rank} + body  -> {}   one rank's part of an all-gather, sent to the root
-// P  deliver          {epoch, key, context_id} + body -> {}   the whole, sent by the root to every member
+// P  deliver          {epoch, key, context_id, onward} + body -> {onward}   the whole, from the root through a tree of the members
 //                                                      or {epoch, key, failure}: it will never be complete
 // P  ping             {epoch}                  -> {}   refused if the rank's program has ended or the epoch
 //                                                      is not the current one, so don't wait for it

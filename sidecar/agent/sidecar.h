@@ -73,7 +73,7 @@ class Sidecar {
   void probe_ranks(net::Request& request, net::Reply reply);
   Result<Fields> alive(const net::Request& request);
   Result<Fields> take_part(net::Request& request);
-  Result<Fields> deliver(net::Request& request);
+  void deliver(net::Request& request, net::Reply reply);
   Result<Fields> ping(const net::Request& request);
   void modex(net::Request& request, net::Reply reply);
   void checkpoint(net::Request& request, net::Reply reply);

@@ -94,7 +94,7 @@ std::span<const Sidecar::Verb> Sidecar::verbs() {
       {fencing::kHears, kOperator, &S::probe_ranks},
       {fencing::kAlive, kMembers, &S::at_once<&S::alive>},
       {wire::kGather, kMembers, &S::at_once<&S::take_part>},
-      {wire::kDeliver, kMembers, &S::at_once<&S::deliver>},
+      {wire::kDeliver, kMembers, &S::deliver},
       {wire::kPing, kMembers, &S::at_once<&S::ping>},
       {wire::kModex, kMembers, &S::modex},
       {wire::kCheckpoint, kAnnounced, &S::checkpoint},
@@ -240,13 +240,21 @@ Result<json> Sidecar::take_part(net::Request& request) {
   return nothing(all_gather->gather(asked.key, server, std::move(request.body)));
 }
 
-Result<json> Sidecar::deliver(net::Request& request) {
-  BSP_TRY(const auto asked, wire::read_request<wire::DeliverRequest>(request.fields));
-  BSP_TRY(pmix::AllGather * all_gather, epochs_.all_gather(asked.epoch));
-  BSP_CHECK_OK(epochs_.server_of(asked.epoch, request.peer));
-  if (asked.failure) return nothing(all_gather->deliver(asked.key, fail(ErrorCode::kUnavailable, *asked.failure)));
-  if (!asked.context_id) return fail(ErrorCode::kInvalid, "request.context_id: is required");
-  return nothing(all_gather->deliver(asked.key, pmix::Gathered{std::move(request.body), *asked.context_id}));
+void Sidecar::deliver(net::Request& request, net::Reply reply) {
+  const auto asked = wire::read_request<wire::DeliverRequest>(request.fields);
+  if (!asked) return reply.error(asked.error());
+  const auto all_gather = epochs_.all_gather(asked->epoch);
+  if (!all_gather) return reply.error(all_gather.error());
+  if (const auto member = epochs_.server_of(asked->epoch, request.peer); !member) return reply.error(member.error());
+  if (!asked->failure && !asked->context_id)
+    return reply.error({ErrorCode::kInvalid, "request.context_id: is required"});
+  Result<pmix::Gathered> all = fail(ErrorCode::kUnavailable, asked->failure.value_or(""));
+  if (!asked->failure) all = pmix::Gathered{std::move(request.body), *asked->context_id};
+  (*all_gather)
+      ->deliver(asked->key, std::move(all), asked->onward,
+                [reply = std::make_shared<net::Reply>(std::move(reply))](std::uint64_t onward) {
+                  reply->ok(reflect::write(wire::DeliverAnswer{onward}));
+                });
 }
 
 }  // namespace bsp::sidecar

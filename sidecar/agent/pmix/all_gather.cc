@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <numeric>
+#include <span>
+#include <utility>
 
 #include "crds/wire.h"
 
@@ -18,6 +20,8 @@ constexpr std::chrono::seconds kCheckInterval{1};
 constexpr std::chrono::seconds kRequestTimeout{5};
 constexpr std::chrono::seconds kMemberTimeout{6};
 constexpr std::chrono::milliseconds kRetry{200};
+// Until a server says how far it has come: the next request on its connection waits for that.
+constexpr std::chrono::seconds kSpreadLimit{2};
 
 // Whether a retry can help: the sidecar may be restarting. A refusal is final.
 bool may_recover(const Error& error) {
@@ -26,6 +30,12 @@ bool may_recover(const Error& error) {
 }
 
 net::SteadyTime now() { return std::chrono::steady_clock::now(); }
+
+// What a server says of those to which it was to pass something on; an older one says nothing.
+std::size_t reached_of(const net::Answer& answer) {
+  const auto onward = answer.header.find("onward");
+  return onward != answer.header.end() && onward->is_number_unsigned() ? onward->get<std::size_t>() : 0;
+}
 
 }  // namespace
 
@@ -144,32 +154,91 @@ void AllGather::complete_if_all_arrived(const std::string& key) {
   Gathered all;
   for (const std::uint32_t server : pending.servers) all.data += pending.parts.at(server);
   all.context_id = static_cast<std::uint64_t>(server_ + 1) << 32 | ++last_context_;
-  for (const std::uint32_t server : pending.servers)
-    if (server != server_) send_result(server, key, all, now() + kMemberTimeout);
+  send_result_to_all(pending.servers, key, std::make_shared<const Result<Gathered>>(all));
   finish(key, std::move(all));
 }
 
-void AllGather::send_result(std::uint32_t to, const std::string& key, const Result<Gathered>& all,
-                            net::SteadyTime deadline) {
+namespace {
+// Each share's first server passes it on to the rest of the share.
+std::vector<std::vector<std::uint32_t>> shares_of(std::span<const std::uint32_t> servers) {
+  std::vector<std::vector<std::uint32_t>> shares;
+  for (std::size_t left = AllGather::kFanOut; !servers.empty(); --left) {
+    const std::size_t size = (servers.size() + left - 1) / left;
+    shares.emplace_back(servers.begin(), servers.begin() + static_cast<std::ptrdiff_t>(size));
+    servers = servers.subspan(size);
+  }
+  return shares;
+}
+}  // namespace
+
+void AllGather::send_result_to_all(const std::vector<std::uint32_t>& servers, const std::string& key,
+                                   const Whole& all) {
+  std::vector<std::uint32_t> others = servers;
+  std::erase(others, server_);
+  for (std::vector<std::uint32_t>& share : shares_of(others)) {
+    const std::uint32_t first = share.front();
+    share.erase(share.begin());
+    send_result(first, std::move(share), key, all, now() + kMemberTimeout);
+  }
+}
+
+void AllGather::ask_to_deliver(std::uint32_t to, const std::vector<std::uint32_t>& onward, const std::string& key,
+                               const Whole& all, net::LinkPeer::Done done) {
   nlohmann::json fields{{"epoch", epoch_}, {"key", key}};
-  if (all)
-    fields["context_id"] = all->context_id;
+  if (!onward.empty()) fields["onward"] = onward;
+  if (*all)
+    fields["context_id"] = (*all)->context_id;
   else
-    fields["failure"] = all.error().message;
-  send_(to, wire::kDeliver, std::move(fields), all ? all->data : std::string(),
-        [this, alive = alive_, to, key, all, deadline](Result<net::Answer> answer) {
-          if (!*alive || answer || !may_recover(answer.error()) || now() > deadline) return;
-          // If it never comes it fails by itself: it asks this sidecar about the collective and gets no answer.
-          loop_.after(kRetry, [this, alive, to, key, all, deadline] {
-            if (*alive) send_result(to, key, all, deadline);
-          });
-        });
+    fields["failure"] = all->error().message;
+  send_(to, wire::kDeliver, std::move(fields), *all ? (*all)->data : std::string(), std::move(done));
 }
 
-Result<void> AllGather::deliver(const std::string& key, Result<Gathered> all) {
-  if (has_ended(key)) return {};
-  finish(key, std::move(all));
-  return {};
+void AllGather::send_result(std::uint32_t to, std::vector<std::uint32_t> onward, const std::string& key,
+                            const Whole& all, net::SteadyTime deadline) {
+  ask_to_deliver(to, onward, key, all,
+                 [this, alive = alive_, to, onward, key, all, deadline](Result<net::Answer> answer) {
+                   if (!*alive) return;
+                   if (!answer || reached_of(*answer) < onward.size())
+                     for (const std::uint32_t server : onward) send_result(server, {}, key, all, deadline);
+                   if (answer || !may_recover(answer.error()) || now() > deadline) return;
+                   // If it never comes it fails by itself: it asks this sidecar about the collective and gets no answer.
+                   loop_.after(kRetry, [this, alive, to, key, all, deadline] {
+                     if (*alive) send_result(to, {}, key, all, deadline);
+                   });
+                 });
+}
+
+void AllGather::deliver(const std::string& key, Result<Gathered> all, const std::vector<std::uint32_t>& onward,
+                        Spread done) {
+  struct Spreading {
+    Spread done;
+    std::size_t left = 1;  // this function, because answers may come while it asks
+    std::uint64_t reached = 0;
+    void end_one() {
+      if (--left == 0) end();
+    }
+    void end() {
+      if (auto once = std::exchange(done, Spread())) once(reached);
+    }
+  };
+  const auto spreading = std::make_shared<Spreading>(std::move(done));
+  const auto whole = std::make_shared<const Result<Gathered>>(std::move(all));
+  std::vector<std::uint32_t> servers = onward;
+  std::erase_if(servers, [&](std::uint32_t server) {
+    return server == server_ || server >= placement_.size() || placement_.server_of[server] != server;
+  });
+  for (std::vector<std::uint32_t>& share : shares_of(servers)) {
+    const std::uint32_t first = share.front();
+    share.erase(share.begin());
+    ++spreading->left;
+    ask_to_deliver(first, share, key, whole, [spreading, size = share.size()](const Result<net::Answer>& answer) {
+      if (answer) spreading->reached += 1 + std::min(size, reached_of(*answer));
+      spreading->end_one();
+    });
+  }
+  if (!has_ended(key)) finish(key, *whole);
+  spreading->end_one();
+  if (spreading->done) loop_.after(kSpreadLimit, [spreading] { spreading->end(); });
 }
 
 void AllGather::finish(const std::string& key, Result<Gathered> all) {
@@ -187,8 +256,7 @@ void AllGather::finish(const std::string& key, Result<Gathered> all) {
 void AllGather::fail_at_all_members(const std::string& key, const Error& why) {
   Pending& pending = pending_.at(key);
   if (pending.entered && pending.servers.front() == server_)
-    for (const std::uint32_t server : pending.servers)
-      if (server != server_) send_result(server, key, std::unexpected(why), now() + kMemberTimeout);
+    send_result_to_all(pending.servers, key, std::make_shared<const Result<Gathered>>(std::unexpected(why)));
   finish(key, std::unexpected(why));
 }
 

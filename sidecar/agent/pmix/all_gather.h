@@ -1,7 +1,11 @@
 // All-gathers among the sidecars of one epoch, from which PMIx fences and groups are built.
 //
 //   server ──gather{epoch, key, rank} + data──> root (the server with the lowest rank of the members)
-//   root, once all have arrived ──deliver{epoch, key, context_id} + all data──> the servers of all members
+//   root, once all have arrived ──deliver{epoch, key, context_id, onward} + all data──> a few servers ──deliver──> a few more each
+//
+// All data is as large as there are ranks, so a root that sent it to each of 1,000 would send gigabytes while all of them stand
+// still. It sends it to kFanOut, and each of these passes it on to a share of the others, and says to how many it came. Whoever
+// missed it, since a server between was lost or is of a version that passes nothing on, gets it from the one that asked.
 //
 // The PMIx library collects what the members of one server contribute, so each server takes part once, under the lowest rank of
 // its pod (placement.h).
@@ -16,6 +20,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -42,7 +47,11 @@ class AllGather {
 
   // Messages from other sidecars (verbs gather and deliver).
   Result<void> gather(const std::string& key, std::uint32_t from, std::string data);
-  Result<void> deliver(const std::string& key, Result<Gathered> all);
+  // `onward`: servers to which it is passed on; `done` says how many of them have it.
+  using Spread = std::move_only_function<void(std::uint64_t onward)>;
+  void deliver(const std::string& key, Result<Gathered> all, const std::vector<std::uint32_t>& onward, Spread done);
+
+  static constexpr std::size_t kFanOut = 8;
 
   // Fails all pending and future collectives.
   void abandon(const Error& why);
@@ -62,7 +71,12 @@ class AllGather {
   [[nodiscard]] bool has_ended(const std::string& key) const;
   void send_part(const std::string& key, std::uint32_t root, const std::string& data);
   void complete_if_all_arrived(const std::string& key);
-  void send_result(std::uint32_t to, const std::string& key, const Result<Gathered>& all, net::SteadyTime deadline);
+  using Whole = std::shared_ptr<const Result<Gathered>>;
+  void send_result(std::uint32_t to, std::vector<std::uint32_t> onward, const std::string& key, const Whole& all,
+                   net::SteadyTime deadline);
+  void ask_to_deliver(std::uint32_t to, const std::vector<std::uint32_t>& onward, const std::string& key,
+                      const Whole& all, net::LinkPeer::Done done);
+  void send_result_to_all(const std::vector<std::uint32_t>& servers, const std::string& key, const Whole& all);
   void finish(const std::string& key, Result<Gathered> all);
   void fail_at_all_members(const std::string& key, const Error& why);
   void check_silent_members();

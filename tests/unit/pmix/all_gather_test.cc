@@ -125,10 +125,11 @@ TEST(AllGather, RepeatedPartAfterTheEndIsIgnored) {
 TEST(AllGather, EarlyFailureIsReportedAndInventedOnesAreDropped) {
   World world(2, 1);
   const auto gave_up = [] { return std::unexpected(Error{ErrorCode::kUnavailable, "rank 0 gave up"}); };
-  EXPECT_TRUE(world.gather.deliver("fence#0", gave_up()));
+  world.gather.deliver("fence#0", gave_up(), {}, [](std::uint64_t) {});
   EXPECT_EQ(world.enter("fence", {}, ""), "another member has given up");
   const std::size_t before = ::mallinfo2().uordblks;
-  for (int n = 0; n < 20'000; ++n) EXPECT_TRUE(world.gather.deliver("group/" + std::to_string(n) + "#0", gave_up()));
+  for (int n = 0; n < 20'000; ++n)
+    world.gather.deliver("group/" + std::to_string(n) + "#0", gave_up(), {}, [](std::uint64_t) {});
   const auto held = static_cast<std::int64_t>(::mallinfo2().uordblks) - static_cast<std::int64_t>(before);
   EXPECT_LT(held, 512 << 10);
 }
