@@ -32,33 +32,41 @@ json list_of(const std::vector<ReservedSlot>& slots) {
   return list;
 }
 
-// A start has a slot for each rank, so its slots are packed as the ranks of a status are; a wave has few.
+// A start has a slot for each rank, and a wave may have a thousand, so slots are packed as the ranks of a status are; those of
+// ranks that have none are empty. Of a few a list is shorter.
+constexpr std::size_t kListed = 16;
+
+bool is_packed(const std::vector<ReservedSlot>& slots) {
+  if (slots.size() <= kListed) return false;
+  for (std::size_t i = 0; i < slots.size(); ++i)
+    if (slots[i].pod.empty() || slots[i].rank >= crds::kMostPacked || (i > 0 && slots[i].rank <= slots[i - 1].rank))
+      return false;
+  return true;
+}
+
 json packed(const std::vector<ReservedSlot>& slots) {
-  crds::RankPlaces places(slots.size());
-  for (std::size_t i = 0; i < slots.size(); ++i) {
-    places[i].set = slots[i].set;
-    places[i].node = slots[i].node;
-    places[i].pod = slots[i].pod;
-    places[i].generation = crds::generation_after(slots[i].pod);
+  crds::RankPlaces places(slots.back().rank + std::size_t{1});
+  for (const ReservedSlot& slot : slots) {
+    crds::RankPlace& place = places[slot.rank];
+    place.set = slot.set;
+    place.node = slot.node;
+    place.pod = slot.pod;
+    place.generation = crds::generation_after(slot.pod);
   }
   return reflect::write(crds::pack(places));
 }
 
-bool is_of_all_ranks(const std::vector<ReservedSlot>& slots) {
-  for (std::size_t i = 0; i < slots.size(); ++i)
-    if (slots[i].rank != i) return false;
-  return true;
-}
-
 json to_line(const Reservation& b) {
+  std::vector<ReservedSlot> slots = b.slots;
+  std::ranges::stable_sort(slots, {}, &ReservedSlot::rank);
   json line{{"uid", b.uid},
             {"wave", b.wave},
             {"until", to_rfc3339(b.until)},
             {"cpuMilli", b.each.cpu},
             {"memoryBytes", b.each.memory},
             {"checkpointBytes", b.checkpoint}};
-  if (b.start && is_of_all_ranks(b.slots))
-    line["places"] = packed(b.slots);
+  if (is_packed(slots))
+    line["places"] = packed(slots);
   else
     line["slots"] = list_of(b.slots);
   if (b.start) line["start"] = true;

@@ -1,5 +1,6 @@
 #include "operator/reconcile/capacity/stores/store.h"
 
+#include <format>
 #include <utility>
 
 #include "crds/names.h"
@@ -7,6 +8,7 @@
 namespace bsp::reconcile {
 namespace {
 constexpr int kReserveTries = 8;
+constexpr std::size_t kMostBytes = 1'000'000;        // of the MiB that an API server lets a ConfigMap have
 constexpr auto kPatience = std::chrono::seconds(1);  // for the request of another job
 }  // namespace
 
@@ -33,7 +35,16 @@ Result<void> ObjectReservations::write(const Reservations& next) {
     object["metadata"] = {{"name", at_.name},
                           {"namespace", at_.name_space},
                           {"labels", {{"app.kubernetes.io/name", names::kOperatorIdentity}}}};
+  const std::size_t before = there ? object["data"].dump().size() : 0;
   object["data"] = reservation_data(next);
+  // The server would refuse it with words that name no job; the jobs that have reserved keep what they have.
+  if (const std::size_t bytes = object["data"].dump().size(); bytes > kMostBytes && bytes >= before)
+    return fail(
+        ErrorCode::kNoSpace,
+        std::format("the reservations of {} jobs would take {} bytes, and a ConfigMap holds {}: this job waits until "
+                    "waves or starts of others have ended",
+                    next.of_job.size(), bytes, kMostBytes),
+        true);
   auto written = there ? client_.update(object) : client_.create(object);
   if (written) {
     object_ = std::move(*written);
