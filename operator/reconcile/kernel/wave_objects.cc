@@ -3,6 +3,7 @@
 #include <cmath>
 #include <format>
 #include <ranges>
+#include <tuple>
 
 #include "base/core/first_few.h"
 #include "base/core/significant.h"
@@ -70,6 +71,23 @@ std::vector<crds::RankMigration> asked_on_pods(const Observed& o) {
   return out;
 }
 
+namespace {
+void add_too_many(const Observed& o, std::vector<Refusal>& out) {
+  std::vector<const crds::RankMigration*> waiting;
+  for (const crds::RankMigration& m : o.migrations)
+    if (m.status.phase == Phase::kPending && m.spec.wave == 0 && m.status.wave == 0 &&
+        m.metadata.owner_references.empty() && m.metadata.deletion_timestamp == Time{})
+      waiting.push_back(&m);
+  if (waiting.size() <= kMostWaiting) return;
+  std::ranges::sort(waiting, {},
+                    [](const auto* m) { return std::tie(m->metadata.creation_timestamp, m->metadata.name); });
+  for (std::size_t i = kMostWaiting; i < waiting.size(); ++i)
+    out.push_back({waiting[i]->metadata.name, "TooManyWaiting",
+                   std::format("{} RankMigrations of this job wait already: make it again when some of them have ended",
+                               kMostWaiting)});
+}
+}  // namespace
+
 std::vector<Refusal> orphans(const migrate::Wave* wave, const Observed& o) {
   std::vector<Refusal> out;
   for (const crds::RankMigration& m : o.migrations) {
@@ -82,6 +100,7 @@ std::vector<Refusal> orphans(const migrate::Wave* wave, const Observed& o) {
                                "hand leaves spec.wave out",
                                number)});
   }
+  add_too_many(o, out);
   return out;
 }
 

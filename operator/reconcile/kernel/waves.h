@@ -70,7 +70,10 @@ std::vector<crds::RankMigration> show_wave(const migrate::Wave& wave, const Obse
 std::vector<Event> wave_events(const migrate::Wave& wave, const Observed& o);
 // What the moves of a wave did to the superstep, once it is known.
 Event gain_event(const std::vector<RealisedGain>& gains, const std::vector<crds::RankMigration>& migrations);
-// RankMigrations that name a wave other than the stored one (nullptr: none): no wave would ever end them.
+// Made by hand, and waiting: the oldest so many of a job. Whoever may make RankMigrations could fill the operator's memory.
+inline constexpr std::size_t kMostWaiting = 1000;
+// RankMigrations that name a wave other than the stored one (nullptr: none): no wave would ever end them. And those beyond
+// kMostWaiting.
 std::vector<Refusal> orphans(const migrate::Wave* wave, const Observed& o);
 crds::RankMigration refused(const crds::RankMigration& migration, const Refusal& refusal, Time now);
 

@@ -15,6 +15,28 @@ using migrate::Phase;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
+// Whoever may make them could fill the operator's memory.
+TEST(WaveRequests, MoreThanSoManyDoNotWait) {
+  World w;
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning));
+  Observed o = w.observe();
+  crds::RankMigration m;
+  m.spec.job = "job";
+  m.spec.target_set = "fast";
+  for (std::size_t i = 0; i < kMostWaiting + 2; ++i) {
+    m.metadata.name = std::format("by-hand-{:04}", i);
+    o.migrations.push_back(m);
+  }
+  m.metadata.name = "a-drain's";
+  m.metadata.owner_references = owner_reference(o.job);
+  o.migrations.push_back(m);
+  const auto refused = orphans(nullptr, o);
+  ASSERT_THAT(refused, SizeIs(2));
+  EXPECT_EQ(refused[0].migration, std::format("by-hand-{:04}", kMostWaiting));
+  EXPECT_EQ(refused[1].reason, "TooManyWaiting");
+  EXPECT_THAT(refused[1].message, HasSubstr("make it again when some of them have ended"));
+}
+
 // --- Asked for wrongly -------------------------------------------------------------------------------------------
 struct Wrong {
   const char* name;
