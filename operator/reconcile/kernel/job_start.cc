@@ -151,7 +151,13 @@ bool JobKernel::rebuild() {
   if (const auto* status = std::get_if<crds::BspJobStatus>(&rebuilt)) {
     change.status = *status;
     change.status.phase = JobPhase::kPending;
-    enter(status->phase, kStatusRebuilt, "the status had been removed; it is what the pods say now");
+    // The next decisions are worse for a while, and whoever compares forecasts has to know why.
+    enter(
+        status->phase, kStatusRebuilt,
+        std::format(
+            "the status had been removed; it is what the pods say now. What no pod says went with it: calibration and "
+            "the state of decisions, which are measured again{}",
+            o.job.spec.checkpoint.storage ? ", and which checkpoint sets there are" : ""));
     if (status->phase == JobPhase::kSucceeded) succeed();
     return true;
   }

@@ -18,6 +18,9 @@ TEST(Rebuild, ARunningJobGoesOn) {
   w.remove_status();
   ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
   EXPECT_TRUE(w.has_event(kStatusRebuilt));
+  const auto said = std::ranges::find_if(w.events, [](const Event& event) { return event.reason == kStatusRebuilt; });
+  ASSERT_NE(said, w.events.end());
+  EXPECT_THAT(said->message, ::testing::HasSubstr("calibration and the state of decisions, which are measured again"));
   EXPECT_EQ(w.job.status.epoch->epoch, epoch);
   EXPECT_GT(w.job.status.epochs_used, epoch);
   ASSERT_TRUE(w.run_until(JobPhase::kSucceeded)) << w.trace;
