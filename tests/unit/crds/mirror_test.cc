@@ -5,7 +5,9 @@
 
 #include <format>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <sstream>
 
@@ -243,6 +245,35 @@ TEST(Mirror, WhatTheSchemaRefusesTheMirrorRefuses) {
     bad[json::json_pointer(r.path)] = r.value;
     const auto answer = bsp_job_from_json(bad).and_then([](const BspJob& job) { return validate(job.spec); });
     EXPECT_FALSE(answer) << r.path << " = " << r.value << " is refused by the CRD and taken by the mirror";
+  }
+}
+
+// The paths of the schema's integers, by what is the most that each may be; std::nullopt: no limit.
+void integers(const json& schema, const std::string& path, std::map<std::string, std::optional<double>>& out) {
+  if (schema.value("type", "") == "integer")
+    out[path] = schema.contains("maximum") ? std::optional(schema["maximum"].get<double>()) : std::nullopt;
+  const json properties = schema.value("properties", json::object());
+  for (const auto& [name, property] : properties.items()) integers(property, path + "/" + name, out);
+}
+
+// Otherwise the API server would store a job that the operator can't read.
+TEST(Mirror, WhatTheSchemaTakesOfIntegersTheMirrorTakes) {
+  std::map<std::string, std::optional<double>> most;
+  integers(schema_of(crd("bspjob"))["properties"]["spec"], "/spec", most);
+  EXPECT_GE(most.size(), 15u);
+  for (const auto& [path, limit] : most) {
+    if (path == "/spec/ranks") continue;  // the job's other fields go with it
+    json job = {{"apiVersion", names::kApiVersion},
+                {"kind", names::kBspJobKind},
+                {"metadata", {{"name", "a"}}},
+                {"spec",
+                 {{"ranks", 2},
+                  {"restoreFrom", {{"job", "b"}}},
+                  {"template", {{"spec", {{"containers", {{{"name", "app"}, {"image", "i"}}}}}}}}}}};
+    const auto value = static_cast<std::int64_t>(limit.value_or(4'294'967'296.0));
+    job[json::json_pointer(path)] = value;
+    const auto read = bsp_job_from_json(job);
+    EXPECT_TRUE(read) << path << " = " << value << ": " << read.error().message;
   }
 }
 
