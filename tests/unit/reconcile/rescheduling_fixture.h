@@ -37,6 +37,7 @@ class Rescheduling : public testing::Test {
     s.instructions = rank == 1 ? counted_of_rank_1 : 1'000'000'000;
     s.compute_ns = slow ? 2'000'000'000 : rank < 2 ? moved_ns : 1'000'000'000;
     s.edge_ns = !slow && any_slow ? 1'000'000'000 : 0;  // it waits for the slow ones
+    if (waits && rank == 2 && !any_slow) s.edge_ns = moved_ns - s.compute_ns;
     for (std::uint64_t* ns : {&s.compute_ns, &s.edge_ns})
       *ns = static_cast<std::uint64_t>(static_cast<double>(*ns) * (superstep >= loaded_from ? 1.5 : 1));
     if (unpredictable && rank > 0) {
@@ -118,6 +119,7 @@ class Rescheduling : public testing::Test {
   std::uint64_t moved_ns = 1'000'000'000;           // a superstep of ranks 0 and 1 in fast
   std::uint64_t counted_of_rank_1 = 1'000'000'000;  // instructions of a superstep
   std::uint64_t loaded_from = ~0ull;                // superstep from which the machine takes half as long again
+  bool waits = false;                               // rank 2 for those that have moved
   bool unpredictable = false;                       // what ranks 1 and 2 receive
 };
 

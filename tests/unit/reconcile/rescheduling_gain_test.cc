@@ -75,6 +75,25 @@ TEST_F(Rescheduling, AGainIsTheWavesAndNotTheMachines) {
   EXPECT_NEAR(told[0], told[1], 0.01);
 }
 
+// The ranks compute as long as before: all that the wave has brought is its pause.
+TEST_F(Rescheduling, WhatCanNotBeToldFromNoiseIsNoGain) {
+  moved_ns = 2'000'000'000;
+  waits = true;
+  Rescheduler r = rescheduler();
+  const auto decided = feed(r, 1, 4);
+  ASSERT_TRUE(decided);
+  const migrate::Wave wave = begin(*decided);
+  feed(r, 5, 7);
+  end(wave, Phase::kSucceeded, 7);
+  feed(r, 8, 18);
+  const auto gains = r.realised(o.job.status, false);
+  ASSERT_THAT(gains, SizeIs(2));
+  EXPECT_TRUE(gains[0].is_noise);
+  EXPECT_GT(gains[0].error, 0);
+  store(r);
+  EXPECT_EQ(o.job.status.realised_gain_seconds, -0.5);
+}
+
 // A rank of 4 GB goes beside one of 10 MB, at 1 GB/s and with 400 ms besides.
 TEST_F(Rescheduling, ALargeRankTeachesNothingOfASmallOne) {
   for (const bool each_known : {true, false}) {
