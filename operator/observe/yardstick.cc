@@ -99,7 +99,8 @@ decide::Platform Yardstick::platform(const std::vector<std::string>& sets, const
                                      const std::vector<std::string>& set_of_rank, bool pods) const {
   decide::Platform platform = make_platform(sets, nodes, calibration_, speeds_of_cores(set_of_rank));
   for (std::size_t j = 0; pods && j < sets.size(); ++j) {
-    const double byte = platform.T[j, j];  // as between two Sets, whose bytes it is compared with
+    const bool measured = platform.T_origin[j, j] == decide::Origin::kMeasured;
+    const double byte = measured ? platform.T[j, j] : std::min(platform.T[j, j], MessagePrices::kApart.byte);
     platform.apart.push_back({.byte = byte, .message = prices_.apart(sets[j]).message});
     platform.shared.push_back(
         {.byte = std::min(byte, MessagePrices::kShared.byte), .message = MessagePrices::kShared.message});

@@ -34,6 +34,14 @@ double with_crowd(std::span<const double> values, auto seconds_of) {
 
 Heard::Heard(const Case& c) : c_(c), pods_(c), rest_(c.metrics.last.recv_bytes) {
   const std::vector<Rank>& ranks = c.snapshot.ranks;
+  const Platform& platform = c.snapshot.platform;
+  if (pods_.matter()) across_ = platform.T;
+  for (std::size_t a = 0; a < across_.rows(); ++a)
+    for (std::size_t j = 0; j < across_.cols(); ++j) {
+      const bool measured = !platform.T_origin.empty() && platform.T_origin[a, j] == Origin::kMeasured;
+      const double byte = platform.apart[j].byte;
+      if (a == j || !measured) across_[a, j] = a == j ? byte : std::min(byte, across_[a, j]);
+    }
   const bool told = std::ranges::any_of(ranks, [](const Rank& rank) { return !rank.partners.empty(); });
   if (!told && !pods_.matter()) return;
   std::vector<double> claimed(c.columns.sets);
@@ -101,7 +109,7 @@ void Heard::seconds(std::span<const ProcessorId> on, std::span<const Pods::Numbe
       const double part = parts[k, m];
       if (part == 0) continue;
       for (std::size_t j = 0; j < sets; ++j)
-        per_byte[k, j] += part * (m == j && pods_.matter() ? platform.apart[j].byte : platform.T[m, j]);
+        per_byte[k, j] += part * (pods_.matter() ? across_[m, j] : platform.T[m, j]);
     }
   by_rank.resize(on.size());
   for (std::uint32_t i = 0; i < on.size(); ++i) {

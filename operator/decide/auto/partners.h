@@ -7,7 +7,7 @@
 //   r(i,j)  the rest: B(i,j) less what partners in j have sent
 //
 // Where ranks share pods (pods.h), a partner in the same pod counts b·byte + n·message of Platform::shared instead, one in another pod
-// b·T + n·message of Platform::apart, and in the same Set its byte instead of T; n messages bring b. The rest counts as not in the pod.
+// b·T + n·message of Platform::apart, and in the same Set, or where T is only assumed to be slower, its byte instead of T; n messages bring b. The rest counts as not in the pod.
 // If no partner is known yet, what a rank hears from its own Set comes from all ranks of its pod alike.
 //
 // And what a link takes that was seen to be shared (links.h): from all ranks together.
@@ -53,7 +53,7 @@ class Heard {
     const Platform& platform = c_.snapshot.platform;
     if (!pods_.matter()) return k.bytes * platform.T[a, j];
     const Price& price = share_a_pod ? platform.shared[j] : platform.apart[j];
-    return k.bytes * (a == j ? price.byte : platform.T[a, j]) + k.messages * price.message;
+    return k.bytes * (share_a_pod ? price.byte : across_[a, j]) + k.messages * price.message;
   }
   // Additions of one seconds() and busiest_link(), approximately.
   [[nodiscard]] std::int64_t work() const;
@@ -65,6 +65,7 @@ class Heard {
 
   const Case& c_;
   Pods pods_;
+  Grid<double> across_;             // [a, j], s/byte between pods, where they matter
   std::vector<std::size_t> first_;  // by rank, of its partners
   std::vector<Partner> partners_;
   SparseGrid rest_;  // r

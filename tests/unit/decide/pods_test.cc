@@ -212,6 +212,24 @@ TEST(Pods, AreNotTornApartBeforePartnersAreKnown) {
   EXPECT_GT(alone[1], 2 * now[1]);
 }
 
+// Nobody has measured what a byte takes between the Sets. What is assumed of checkpoints is no reason to stay.
+TEST(Pods, ABandwidthThatIsOnlyAssumedCountsAsBetweenPods) {
+  for (const Origin origin : {Origin::kMeasured, Origin::kAssumed}) {
+    LoopJob job = ring(1, 1);
+    job.start.platform.T = Grid<double>(3, 3, 3e-9);
+    job.start.platform.T_origin = Grid<Origin>(3, 3, origin);
+    for (auto& partners : job.hears)
+      for (LoopJob::Partner& k : partners) k.bytes = 1e8;
+    const MeasuredJob known(job, true);
+    const Case c = known.of();
+    std::vector<ProcessorId> on = home_of(job);
+    on[1] = {8};
+    std::vector<double> seconds;
+    Heard(c).seconds(on, seconds);
+    EXPECT_NEAR(seconds[1], 2e8 * (origin == Origin::kMeasured ? 3e-9 : 1e-9), 1e-4);
+  }
+}
+
 // Few ranks, where every mapping can be tried; without noise, the length given. And with noise, nothing known of the length.
 TEST(Pods, AreWorthWhatTheOptimumShows) {
   std::mt19937_64 random(kPodsSeed + 3);
