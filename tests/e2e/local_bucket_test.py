@@ -67,10 +67,7 @@ class Bucket(unittest.TestCase):
             self.wait_for_set(run)
             self.assertFalse(run.ended(), run.output.read_text())
             self.check_credentials(run)
-            pods = [rank["pod"] for rank in run.job()["ranks"][:2]]
-            victims = [name for name in run.containers("{{.Names}}") if any(pod in name for pod in pods)]
-            killed = on_host("podman", "kill", *victims)
-            self.assertEqual(killed.returncode, 0, killed.stderr)
+            run.kill_pods([rank["pod"] for rank in run.job()["ranks"][:2]])
             wait_for("attempt 1", lambda: run.ended() or (run.job().get("attempt") == 1 and run.job()["phase"] == "Running"), 300,
                      lambda: run.output.read_text())
             self.assertFalse(run.ended(), run.output.read_text())
@@ -88,7 +85,7 @@ class Bucket(unittest.TestCase):
                                self.status(run)["message"], 300, lambda: run.output.read_text())
             self.assertFalse(run.ended(), run.output.read_text())
             self.assertIn(f"s3://sets/team at {self.server.endpoint}", message)
-            self.assertIn("start the server", message)
+            self.assertRegex(message, "start the server|see whether pods reach the server")  # the node's outlet may answer for it
             kept = self.status(run)["superstep"]
             self.assertGreaterEqual(kept, stored, "the older sets stay")
             run.wait_for_superstep(run.job()["superstep"] + 5)  # no rank waits for it

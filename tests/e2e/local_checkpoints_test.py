@@ -6,7 +6,7 @@ import tempfile
 import unittest
 
 from failure_matrix_test import command_of, descendants
-from local_job import LocalJob, kill, on_host, until_told, wait_for
+from local_job import LocalJob, kill, until_told, wait_for
 
 INTERVAL = "checkpoint: {interval: 2s}"
 
@@ -60,11 +60,7 @@ class Checkpoints(unittest.TestCase):
                       checkpoints=self.sets) as run:
             self.wait_for_set(run, 0)
             self.assertFalse(run.ended(), run.output.read_text())
-            # Two pods at once, sidecars and all.
-            pods = [rank["pod"] for rank in run.job()["ranks"][:2]]
-            victims = [name for name in run.containers("{{.Names}}") if any(pod in name for pod in pods)]
-            killed = on_host("podman", "kill", *victims)
-            self.assertEqual(killed.returncode, 0, killed.stderr)
+            run.kill_pods([rank["pod"] for rank in run.job()["ranks"][:2]])
             self.wait_for_attempt(run, 1)
             self.assertIn("restored", run.job()["checkpoint"])
             run.end_well(command)

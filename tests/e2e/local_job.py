@@ -275,6 +275,12 @@ class LocalJob:
         """A line in the given format (podman ps) for each running container of this namespace; with "-a" for the others too."""
         return on_host("podman", "ps", *options, "--filter", f"label=migbsp.io/store={self.store}", "--format", fields).stdout.splitlines()
 
+    def kill_pods(self, pods):
+        """Kills the containers of these pods at once, sidecars and all, as the loss of their nodes does."""
+        victims = {name for name in self.containers("{{.Names}}") if any(pod in name for pod in pods)}
+        on_host("podman", "kill", *victims)  # it fails if the loss of one has ended another already
+        wait_for("the pods' ends", lambda: not victims & set(self.containers("{{.Names}}")))
+
     def leftovers(self):
         """Containers, mounts and files of this namespace that are still there."""
         containers = self.containers("{{.Names}}", "-a")
