@@ -181,7 +181,7 @@ TEST(Endings, RankWhoseNextEpochCantBeReadEnds) {
   Job job({.ranks = 2, .program = "shim_cxx", .arguments = {"1000000"}, .environment = {}});
   ASSERT_TRUE(job.reach(3)) << job.stderr_of(0);
   ASSERT_EQ(job.gate(), Job::Gate::kStopped);
-  const std::string epoch = job.cluster.run_dir(0) + "/epoch";
+  const std::string epoch = job.cluster.home(0) + "/epoch";
   replace_by_loop(epoch);
   job.programs[0].signal(SIGCONT);
   const int status = job.programs[0].wait(60s);
