@@ -251,15 +251,14 @@ bool World::has_event(const std::string& reason) const {
   return std::ranges::any_of(events, [&](const Event& e) { return e.reason == reason; });
 }
 bool World::all_ended() const {
-  return std::ranges::none_of(pods, [](const auto& entry) {
-    return entry.second.computes() || std::ranges::any_of(entry.second.beside, &simulated::Pod::computes);
-  });
+  return std::ranges::none_of(pods, [](const auto& entry) { return entry.second.one_computes(); });
 }
 
 void World::check_invariants() {
   std::map<std::string, int> held;
   for (const auto& [name, pod] : pods) {
-    if (pod.node.empty()) continue;
+    // Without an object it holds a slot only as long as its program does.
+    if (pod.node.empty() || (pod.vanished_until != 0 && !pod.one_computes())) continue;
     held[pod.node] += 1 + static_cast<int>(pod.beside.size());
     if (static_cast<std::uint32_t>(held[pod.node]) > options_.slots) violate("more ranks than slots on " + pod.node);
   }

@@ -51,6 +51,9 @@ struct Pod : simulated::Pod {
     f(static_cast<simulated::Pod&>(*this));
     for (simulated::Pod& seat : beside) f(seat);
   }
+  [[nodiscard]] bool one_computes() const {
+    return computes() || std::ranges::any_of(beside, &simulated::Pod::computes);
+  }
   nlohmann::json object;  // what the operator created, as far as pod_facts() reads it
   std::string node;
   int app_ended_at = -1;      // tick from which the node reports the app container's end
