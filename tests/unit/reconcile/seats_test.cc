@@ -6,6 +6,8 @@
 
 #include "base/json/fields.h"
 #include "crds/names.h"
+#include "operator/reconcile/kernel/rescheduling.h"
+#include "operator/record/line.h"
 #include "tests/unit/reconcile/expectations.h"
 
 namespace bsp::reconcile::sim {
@@ -41,6 +43,47 @@ TEST(Seats, RanksOnOneNodeShareItsPods) {
   World one(three_slots(1));
   ASSERT_TRUE(one.run_until(JobPhase::kRunning)) << one.trace;
   EXPECT_THAT(one.pods, SizeIs(5));
+}
+
+// Each rank hears from one in its pod, in 10,000 messages that take 0.4 us besides their bytes.
+TEST(Seats, ADecisionKnowsWhoSharesMemory) {
+  for (const std::uint32_t ranks_per_pod : {3u, 1u}) {
+    World w(three_slots(ranks_per_pod));
+    ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+    const Observed o = w.observe();
+    const auto& sets = o.job.status.epoch->sets;
+    Rescheduler rescheduler(o.job, sets.size(), true);
+    std::optional<Decided> decided;
+    for (std::uint64_t t = 1; t <= 12 && !decided; ++t) {
+      for (std::uint32_t rank = 0; rank < 5; ++rank) {
+        wire::SuperstepReport s;
+        s.superstep = t, s.instructions = s.compute_ns = 1'000'000'000, s.comm_ns = 5'000'000;
+        s.recv_bytes.resize(sets.size()), s.recv_ns.resize(sets.size());
+        const auto j = std::ranges::find(sets, o.job.status.ranks[rank].set) - sets.begin();
+        s.recv_bytes[static_cast<std::size_t>(j)] = 80'000;
+        s.recv_ns[static_cast<std::size_t>(j)] = 4'040'000;
+        constexpr std::uint32_t kPartner[] = {1, 0, 0, 4, 3};
+        rescheduler.add({.rank = rank,
+                         .completed = t,
+                         .epoch = 1,
+                         .partners = {kPartner[rank]},
+                         .partner_bytes = {80'000},
+                         .supersteps = {s}});
+      }
+      decided = rescheduler.advance(o);
+    }
+    ASSERT_TRUE(decided && decided->record);
+    const auto call = record::from_line(*decided->record);
+    ASSERT_TRUE(call) << call.error().message;
+    const decide::Snapshot& told = call->snapshot;
+    const bool pods = ranks_per_pod > 1;
+    EXPECT_EQ(told.platform.shared.size(), pods ? sets.size() : 0);
+    EXPECT_EQ(told.ranks[0].pod != 0, pods);
+    EXPECT_EQ(told.ranks[0].pod, told.ranks[2].pod);
+    EXPECT_EQ(told.ranks[2].pod == told.ranks[3].pod, !pods);
+    ASSERT_EQ(told.ranks[3].partners.size(), 1u);
+    EXPECT_NEAR(told.ranks[3].partners[0].messages, pods ? 10'000 : 0, 1);
+  }
 }
 
 TEST(Seats, AnotherAttemptHasOtherPods) {
