@@ -76,6 +76,14 @@ std::vector<observe::NodeFacts> nodes_for_moves(const Observed& o, const observe
   return nodes;
 }
 
+// The pods of the free seats, in the order in which a wave takes them.
+observe::FreeSeats pods_with_seats(const Observed& o) {
+  observe::FreeSeats pods;
+  for (const auto& [node, seats] : free_seats(o))
+    for (const Seat& seat : seats) pods[node].push_back(seat.pod);
+  return pods;
+}
+
 void limit_moves(decide::Params& params, std::uint32_t most) {
   params.max_moves = params.max_moves == 0 ? most : std::min(params.max_moves, most);
 }
@@ -130,7 +138,8 @@ std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
     const auto why = too_large.find(place.rank.value);
     if (why != too_large.end() && ranks.back().blocked_reason.empty()) ranks.back().blocked_reason = why->second;
   }
-  decide::Snapshot snapshot = observe::make_snapshot(yardstick_.platform(sets, nodes, set_of_rank, pods), ranks, nodes);
+  decide::Snapshot snapshot = observe::make_snapshot(yardstick_.platform(sets, nodes, set_of_rank, pods), ranks, nodes,
+                                                     pods ? pods_with_seats(o) : observe::FreeSeats());
   const bool mixed = yardstick_.unit() == observe::WorkUnit::kMixed;  // the condition MixedUnits says it
   Result<decide::Plan> plan = fail(ErrorCode::kInvalid, "instructions of some ranks and CPU time of others");
   if (!mixed) plan = decide::make_plan(snapshot, *window_, params);
