@@ -5,10 +5,10 @@
 #include <unistd.h>
 
 #include <cstring>
-#include <format>
 #include <vector>
 
 #include "base/core/fd.h"
+#include "base/core/hex.h"
 
 namespace bsp {
 namespace {
@@ -30,11 +30,8 @@ std::string id_in(const std::vector<unsigned char>& notes) {
     const std::size_t name = at + sizeof note, id = name + padded(note.n_namesz);
     if (id + note.n_descsz > notes.size()) break;
     if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && std::memcmp(notes.data() + name, "GNU", 4) == 0 &&
-        note.n_descsz <= kMostId) {
-      std::string hex;
-      for (std::size_t i = 0; i < note.n_descsz; ++i) hex += std::format("{:02x}", notes[id + i]);
-      return hex;
-    }
+        note.n_descsz <= kMostId)
+      return hex_of({reinterpret_cast<const char*>(notes.data() + id), note.n_descsz});
     at = id + padded(note.n_descsz);
   }
   return "";

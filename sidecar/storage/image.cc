@@ -13,6 +13,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/core/hex.h"
 #include "crds/reflect.h"
 
 namespace bsp::storage {
@@ -34,10 +35,7 @@ using Hash = std::unique_ptr<EVP_MD_CTX, Free<EVP_MD_CTX, EVP_MD_CTX_free>>;
 unsigned char* bytes_of(std::byte* p) { return reinterpret_cast<unsigned char*>(p); }
 
 std::string hexadecimal(std::span<const unsigned char> bytes) {
-  std::string text;
-  text.reserve(2 * bytes.size());
-  for (const unsigned char byte : bytes) text += std::format("{:02x}", byte);
-  return text;
+  return hex_of({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
 // Whether the text is that many bytes in lower-case hexadecimal.

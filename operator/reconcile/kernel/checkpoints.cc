@@ -6,6 +6,7 @@
 
 #include "base/core/base64.h"
 #include "base/core/first_few.h"
+#include "base/core/hex.h"
 #include "base/core/significant.h"
 #include "crds/names.h"
 #include "crds/stored_status.h"
@@ -40,12 +41,6 @@ std::optional<std::string> bytes_of_hex(std::string_view hex) {
     bytes += static_cast<char>(half[0] << 4 | half[1]);
   }
   return bytes;
-}
-
-std::string hex_of(std::string_view bytes) {
-  std::string hex;
-  for (const char c : bytes) hex += std::format("{:02x}", static_cast<unsigned char>(c));
-  return hex;
 }
 
 std::string size_text(std::uint64_t bytes) { return std::format("{:.3g} MB", static_cast<double>(bytes) * 1e-6); }

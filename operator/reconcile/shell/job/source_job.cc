@@ -4,6 +4,7 @@
 
 #include <format>
 
+#include "base/core/hex.h"
 #include "base/net/pki.h"
 #include "operator/kube/client.h"
 
@@ -16,9 +17,7 @@ Result<std::string> own_sets(std::string_view seed, const std::string& uid) {
 Result<std::string> grant_of(std::string_view seed, const std::string& name_space, const std::string& uid) {
   BSP_TRY(const std::string code,
           net::derive_key(seed, std::format("grant of {} {} in namespace {}", uid.size(), uid, name_space)));
-  std::string hex;
-  for (const char c : code) hex += std::format("{:02x}", static_cast<unsigned char>(c));
-  return hex;
+  return hex_of(code);
 }
 
 Result<std::string> granted_sets(std::string_view seed, const std::string& name_space, const std::string& uid,
