@@ -10,6 +10,8 @@
 #include <cstdio>
 #include <format>
 
+#include "base/core/write_all.h"
+
 namespace bsp {
 
 Result<Fd> open_own_file(const std::string& path, int flags) {
@@ -64,12 +66,7 @@ Result<void> NewFile::publish(mode_t mode) {
 
 Result<void> replace_own_file(const std::string& path, std::string_view text, mode_t mode) {
   BSP_TRY(NewFile file, NewFile::beside(path));
-  for (std::string_view left = text; !left.empty();) {
-    const ssize_t n = ::write(file.fd(), left.data(), left.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return fail_errno("writing " + path);
-    left.remove_prefix(static_cast<std::size_t>(n));
-  }
+  if (!write_all(file.fd(), text)) return fail_errno("writing " + path);
   return file.publish(mode);
 }
 

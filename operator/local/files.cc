@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <format>
 
+#include "base/core/write_all.h"
+
 namespace bsp::local {
 namespace fs = std::filesystem;
 
@@ -20,12 +22,7 @@ Result<void> replace_file(const std::string& path, const std::string& temporary,
   {
     const Fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
     if (!fd) return fail_errno(temporary);
-    while (!content.empty()) {
-      const ssize_t n = ::write(fd.get(), content.data(), content.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return clean_up("writing " + path);
-      content.remove_prefix(static_cast<std::size_t>(n));
-    }
+    if (!write_all(fd.get(), content)) return clean_up("writing " + path);
   }
   if (::rename(temporary.c_str(), path.c_str()) != 0) return clean_up("renaming to " + path);
   return {};

@@ -15,6 +15,7 @@
 #include "base/core/build_id.h"
 #include "base/core/fault.h"
 #include "base/core/read_file.h"
+#include "base/core/write_all.h"
 #include "sidecar/init/carry.h"
 #include "sidecar/init/files.h"
 #include "sidecar/init/inspect.h"
@@ -40,16 +41,6 @@ std::uint64_t nanoseconds_since(std::chrono::steady_clock::time_point start) {
 std::string trimmed(std::string text) {
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
   return text;
-}
-
-Result<void> write_whole(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t n = ::write(fd, text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return fail_errno("writing to the capture socket");
-    text.remove_prefix(static_cast<std::size_t>(n));
-  }
-  return {};
 }
 
 // What a worker has found to carry.
@@ -166,7 +157,7 @@ Result<pid_t> Supervisor::start_packing(int archive, int found, int notes_file) 
     const char answer = !carries ? kNothing : holds_only_sessions(trees, changes) ? kSessions : kFiles;
     if (::write(found, &answer, 1) != 1) return fail_errno("starting the dump");
     if (notes_ == control::NotedFiles::kWritten) BSP_CHECK_OK(note_written_files(mounts, begun_ns_, notes));
-    if (notes_) BSP_CHECK_OK(write_whole(notes_file, encode(notes)));
+    if (notes_ && !write_all(notes_file, encode(notes))) return fail_errno("writing to the capture socket");
     return carries ? write_carry(trees, changes, archive) : Result<void>();
   });
 }

@@ -13,6 +13,7 @@
 
 #include "base/core/fault.h"
 #include "base/core/fd.h"
+#include "base/core/write_all.h"
 
 namespace bsp::storage {
 namespace {
@@ -72,12 +73,8 @@ class NewFile final : public NewImage {
 
   Result<void> write(std::span<const std::byte> bytes) override {
     fault_point("storage.write");
-    while (!bytes.empty()) {
-      const ssize_t n = ::write(file_.get(), bytes.data(), bytes.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return unusable("", errno);
-      bytes = bytes.subspan(static_cast<std::size_t>(n));
-    }
+    if (!write_all(file_.get(), {reinterpret_cast<const char*>(bytes.data()), bytes.size()}))
+      return unusable("", errno);
     return {};
   }
 

@@ -1,15 +1,14 @@
 #include "sidecar/transfer/file_sizes.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <optional>
 
 #include "base/core/fd.h"
 #include "base/core/read_file.h"
+#include "base/core/write_all.h"
 
 namespace bsp::transfer {
 namespace {
@@ -129,12 +128,7 @@ Result<void> forget_file_sizes(const std::string& directory) {
   BSP_TRY(const std::string changed, without_file_sizes(image));
   const Fd file(::open(path.c_str(), O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC));
   if (!file) return fail_errno("opening " + path);
-  for (std::size_t done = 0; done < changed.size();) {
-    const ssize_t n = ::write(file.get(), changed.data() + done, changed.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return fail_errno("writing " + path);
-    done += static_cast<std::size_t>(n);
-  }
+  if (!write_all(file.get(), changed)) return fail_errno("writing " + path);
   return {};
 }
 
