@@ -10,9 +10,9 @@
 #include <filesystem>
 #include <format>
 #include <ranges>
-#include <sstream>
 
 #include "base/core/base64.h"
+#include "base/core/mount_table.h"
 #include "base/core/read_file.h"
 #include "base/json/fields.h"
 #include "crds/meta.h"
@@ -74,20 +74,6 @@ Result<void> replace_link(const std::string& link, const std::string& target) {
   if (::symlink(target.c_str(), fresh.c_str()) != 0 || ::rename(fresh.c_str(), link.c_str()) != 0)
     return fail_errno("linking " + link);
   return {};
-}
-
-// /proc/self/mountinfo writes spaces as \040.
-std::string unescape(const std::string& in) {
-  std::string out;
-  for (std::size_t i = 0; i < in.size(); ++i) {
-    if (in[i] == '\\' && i + 3 < in.size()) {
-      out += static_cast<char>(std::stoi(in.substr(i + 1, 3), nullptr, 8));
-      i += 3;
-    } else {
-      out += in[i];
-    }
-  }
-  return out;
 }
 
 }  // namespace
@@ -223,18 +209,10 @@ Result<void> write_files(const VolumePlan& volume) {
 
 Result<void> remove_mounted_tree(const std::string& dir) {
   BSP_TRY(const std::string table, read_file("/proc/self/mountinfo"));
-  std::istringstream lines(table);
-  std::vector<std::string> points;
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream fields(line);
-    std::string id, parent, device, root, point;
-    fields >> id >> parent >> device >> root >> point;
-    point = unescape(point);
-    if (point.starts_with(dir + "/")) points.push_back(point);
-  }
+  const std::vector<MountEntry> mounts = mounts_in(table);
   // In reverse order: inner mounts come after outer ones.
-  for (const std::string& point : std::views::reverse(points))
-    if (::umount2(point.c_str(), MNT_DETACH) != 0 && errno != EINVAL && errno != ENOENT)
+  for (const std::string& point : mounts | std::views::transform(&MountEntry::path) | std::views::reverse)
+    if (point.starts_with(dir + "/") && ::umount2(point.c_str(), MNT_DETACH) != 0 && errno != EINVAL && errno != ENOENT)
       return fail_errno("unmounting " + point);
   return remove_tree(dir);
 }

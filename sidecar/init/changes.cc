@@ -12,9 +12,10 @@
 #include <charconv>
 #include <ctime>
 #include <format>
-#include <sstream>
+#include <utility>
 
 #include "base/core/fd.h"
+#include "base/core/mount_table.h"
 #include "base/core/read_file.h"
 #include "sidecar/init/files.h"
 
@@ -171,15 +172,8 @@ Result<void> find_changes(const std::string& root, const Age& age, Place place, 
 
 std::string mounted_type(std::string_view mountinfo, std::string_view path) {
   std::string type;
-  std::istringstream lines{std::string(mountinfo)};
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream words(line);
-    std::string word;
-    for (int field = 1; field <= 5; ++field) words >> word;
-    if (word != path) continue;
-    while (words >> word && word != "-") continue;
-    words >> type;
-  }
+  for (MountEntry& mount : mounts_in(mountinfo))
+    if (mount.path == path) type = std::move(mount.type);
   return type;
 }
 
