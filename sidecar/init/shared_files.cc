@@ -9,8 +9,8 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstring>
-#include <ctime>
 #include <format>
 #include <ranges>
 #include <set>
@@ -18,7 +18,9 @@
 
 #include "base/core/fd.h"
 #include "base/core/first_few.h"
+#include "base/core/mount_table.h"
 #include "base/core/read_file.h"
+#include "base/core/realtime.h"
 #include "crds/names.h"
 #include "sidecar/init/files.h"
 #include "sidecar/init/inspect.h"
@@ -41,36 +43,9 @@ constexpr useconds_t kLookAgainUs = 50'000;
 constexpr std::array<std::uint64_t, 3> kWithoutInodes = {0x65735546 /* FUSE */, 0x01021997 /* 9p */,
                                                          0xff534d42 /* CIFS */};
 
-std::int64_t wall_ns() {
-  timespec now{};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  return now.tv_sec * kOneSecond + now.tv_nsec;
-}
-std::int64_t steady_now_ns() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * kOneSecond + now.tv_nsec;
-}
-
 bool is_below(std::string_view path, std::string_view directory) {
   return directory == "/" || path == directory ||
          (path.starts_with(directory) && path.size() > directory.size() && path[directory.size()] == '/');
-}
-
-// As mountinfo has them: \040 for a space.
-std::string unescaped(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    unsigned code = 0;
-    if (text[i] == '\\' && i + 3 < text.size() &&
-        std::from_chars(&text[i + 1], &text[i + 4], code, 8).ptr == &text[i + 4]) {
-      out += static_cast<char>(code);
-      i += 3;
-    } else {
-      out += text[i];
-    }
-  }
-  return out;
 }
 
 // FNV-1a of words, of which the last is filled up with zeros.
@@ -167,42 +142,49 @@ bool only_adds(const NotedFile& file) {
          file.position == file.size;
 }
 
+// Of the mounts for writing, what this process's user has written since then.
 class WrittenFiles {
  public:
-  WrittenFiles(std::int64_t since_ns, const WalkLimits& limits, std::vector<std::pair<std::string, struct statx>>& out)
-      : since_(since_ns), limits_(limits), until_(steady_now_ns() + limits.ns), out_(out) {}
+  WrittenFiles(const Mounts& mounts, std::int64_t since_ns, const WalkLimits& limits)
+      : mounts_(mounts),
+        since_(since_ns),
+        left_(limits.entries),
+        until_(std::chrono::steady_clock::now() + std::chrono::nanoseconds(limits.ns)) {
+    for (const SharedMount& mount : mounts.writable()) look_into(mount.path);
+  }
 
+  [[nodiscard]] const auto& found() const { return found_; }
   [[nodiscard]] bool incomplete() const { return incomplete_; }
 
-  void directory(const std::string& path, const Mounts& mounts) {
+ private:
+  void look_into(const std::string& path) {
     const Fd dir(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!dir) {
-      incomplete_ =
-          incomplete_ || errno != EACCES;  // what the program can't list, it has not written by a name that it found
+      // What the program can't list, it has not written by a name that it found.
+      incomplete_ = incomplete_ || errno != EACCES;
       return;
     }
     const auto names = list_dir_at(dir.get(), path);
     if (!names) incomplete_ = true;
     if (!names) return;
     for (const std::string& name : *names) {
-      if (++looked_ > limits_.entries || steady_now_ns() > until_) incomplete_ = true;
+      if (left_-- == 0 || std::chrono::steady_clock::now() > until_) incomplete_ = true;
       if (incomplete_) return;
       const std::string full = (path == "/" ? "" : path) + "/" + name;
       struct statx info{};
-      if (mounts.of(full) == nullptr || !look(full, info)) continue;
-      if (S_ISDIR(info.stx_mode)) directory(full, mounts);
+      if (mounts_.of(full) == nullptr || !look(full, info)) continue;
+      if (S_ISDIR(info.stx_mode)) look_into(full);
       if (S_ISREG(info.stx_mode) && written_at(info) >= since_ &&
           (info.stx_uid == ::geteuid() || ::faccessat(dir.get(), name.c_str(), W_OK, 0) == 0))
-        out_.emplace_back(full, info);
+        found_.emplace_back(full, info);
     }
   }
 
- private:
-  std::int64_t since_;
-  const WalkLimits& limits_;
-  std::int64_t until_;
-  std::vector<std::pair<std::string, struct statx>>& out_;
-  std::size_t looked_ = 0;
+  const Mounts& mounts_;
+  const std::int64_t since_;
+  std::size_t left_;
+  const std::chrono::steady_clock::time_point until_;
+  std::vector<std::pair<std::string, struct statx>> found_;
   bool incomplete_ = false;
 };
 
@@ -255,18 +237,11 @@ Mounts::Mounts(std::string_view mountinfo, std::vector<std::string> own) : own_(
   constexpr std::array<std::string_view, 8> kOwnPlaces = {
       "/proc", "/sys", "/dev", names::kRunDir, names::kRuntimeDir, "/etc", "/run/secrets", "/var/run/secrets"};
   constexpr std::array<std::string_view, 6> kOwnKinds = {"proc", "sysfs", "cgroup2", "devpts", "mqueue", "devtmpfs"};
-  std::istringstream lines{std::string(mountinfo)};
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream words(line);
-    std::string word, path, options, type;
-    for (int field = 1; field <= 4; ++field) words >> word;
-    if (!(words >> path >> options)) continue;
-    while (words >> word && word != "-") continue;
-    words >> type;
-    path = unescaped(path);
-    const bool own_place = std::ranges::any_of(kOwnPlaces, [&](std::string_view at) { return is_below(path, at); });
-    const bool shared = path != "/" && !own_place && std::ranges::find(kOwnKinds, type) == kOwnKinds.end();
-    mounts_.push_back({{path, options == "rw" || options.starts_with("rw,")}, shared});
+  for (MountEntry& mount : mounts_in(mountinfo)) {
+    const bool own_place =
+        std::ranges::any_of(kOwnPlaces, [&](std::string_view at) { return is_below(mount.path, at); });
+    const bool shared = mount.path != "/" && !own_place && std::ranges::find(kOwnKinds, mount.type) == kOwnKinds.end();
+    mounts_.push_back({{std::move(mount.path), mount.writable}, shared});
   }
 }
 
@@ -313,7 +288,7 @@ Result<Notes> decode_notes(std::string_view text) {
 }
 
 Result<void> note_open_files(pid_t pid, const Mounts& mounts, Notes& notes) {
-  notes.at_ns = wall_ns();
+  notes.at_ns = static_cast<std::int64_t>(realtime_ns());
   // Into others the program has written nothing, and each pod may have its own copy of them: a ConfigMap.
   const auto is_noted = [&](const std::string& path) {
     const SharedMount* mount = mounts.of(path);
@@ -356,10 +331,8 @@ Result<void> note_written_files(const Mounts& mounts, std::int64_t since_ns, Not
   notes.all = 1;
   std::set<std::string> known;
   for (const NotedFile& file : notes.files) known.insert(file.path);
-  std::vector<std::pair<std::string, struct statx>> found;
-  WrittenFiles walk(since_ns - kClocksDiffer, limits, found);
-  for (const SharedMount& mount : mounts.writable()) walk.directory(mount.path, mounts);
-  for (const auto& [path, info] : found)
+  WrittenFiles walk(mounts, since_ns - kClocksDiffer, limits);
+  for (const auto& [path, info] : walk.found())
     if (known.insert(path).second) notes.files.push_back(noted(path, info));
   if (walk.incomplete()) notes.incomplete = 1;
   return {};
@@ -379,12 +352,9 @@ Result<std::string> check_shared_files(const Notes& notes, const Mounts& mounts)
   if (notes.incomplete != 0)
     said += std::format("{}there are too many files on shared volumes to compare those that no rank had open",
                         said.empty() ? "" : "; ");
-  std::vector<std::pair<std::string, struct statx>> found;
-  const WalkLimits limits;
   // Every file that was written before is known, so the clocks' difference matters only where some were not looked at.
-  WrittenFiles walk(notes.incomplete != 0 ? notes.at_ns : notes.at_ns - kClocksDiffer, limits, found);
-  for (const SharedMount& mount : mounts.writable()) walk.directory(mount.path, mounts);
-  for (const auto& [path, info] : found)
+  const WrittenFiles walk(mounts, notes.incomplete != 0 ? notes.at_ns : notes.at_ns - kClocksDiffer, WalkLimits());
+  for (const auto& [path, info] : walk.found())
     if (!known.contains(path)) later.add(path);
   if (!later.empty())
     said += std::format("{}files that were written after the set stay as they are: {}", said.empty() ? "" : "; ",
