@@ -17,9 +17,10 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::uint64_t kLeastPart = 8 << 20;
-constexpr std::uint64_t kMostParts = 9000;  // S3 takes 10,000
-constexpr int kNoDirectory =
-    3;  // rclone's exit code: there is no such bucket, for a prefix without objects is an empty directory
+constexpr std::uint64_t kMostParts = 9000;    // S3 takes 10,000
+constexpr std::string_view kRemote = ":s3:";  // to rclone, whose variables say where
+// rclone's exit code: there is no such bucket, for a prefix without objects is an empty directory.
+constexpr int kNoDirectory = 3;
 constexpr std::size_t kMostListed = 16 << 20;
 
 bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
@@ -142,16 +143,22 @@ Bucket::Bucket(Location location)
   while (bucket_.ends_with('/')) bucket_.pop_back();
 }
 
-std::string Bucket::path_of(const ImageName& name) const {
-  return std::format(":s3:{}/{}/{}/{}", bucket_, name.job_uid, set_name(name.set), file_name(name));
+Result<std::string> Bucket::path_of(const std::string& job_uid) const {
+  if (!is_name(job_uid)) return fail(ErrorCode::kInvalid, "the job's uid is unusable as an object's name");
+  return std::format("{}{}/{}", kRemote, bucket_, job_uid);
 }
+Result<std::string> Bucket::path_of(const ImageName& name) const {
+  BSP_TRY(const std::string of_job, path_of(name.job_uid));
+  return std::format("{}/{}/{}", of_job, set_name(name.set), file_name(name));
+}
+
+std::string Bucket::where() const { return std::format("{} at {}", location_.place, location_.endpoint); }
 
 std::unexpected<Error> Bucket::unusable(const Run& run, const Error& error) const {
   const std::string said = run.said();
-  const std::string where = std::format("{} at {}", location_.place, location_.endpoint);
   if (said.empty() || error.code == ErrorCode::kUnavailable)
-    return fail(error.code, std::format("the checkpoint storage {}: {}; {}", where, error.message, kUnreachable));
-  Error explained = explain_failure(where, said);
+    return fail(error.code, std::format("the checkpoint storage {}: {}; {}", where(), error.message, kUnreachable));
+  Error explained = explain_failure(where(), said);
   if (error.code == ErrorCode::kTimeout) explained.message = error.message + ": " + explained.message;
   return std::unexpected(std::move(explained));
 }
@@ -188,9 +195,9 @@ Result<std::unique_ptr<Bucket::Run>> Bucket::start(std::vector<std::string> word
     if (!text && !c.required) continue;
     std::string value = text ? trimmed(std::move(*text)) : "";
     if (value.empty())
-      return fail(ErrorCode::kFailed,
-                  std::format("the checkpoint storage {} at {}: the Secret that credentialsSecret names has no {}",
-                              location_.place, location_.endpoint, c.file));
+      return fail(
+          ErrorCode::kFailed,
+          std::format("the checkpoint storage {}: the Secret that credentialsSecret names has no {}", where(), c.file));
     environment.push_back(std::format("{}={}", c.variable, value));
     secrets.push_back(std::move(value));
   }
@@ -223,8 +230,8 @@ Result<Bucket::Answer> Bucket::ask(std::vector<std::string> words, GivenUp given
 }
 
 std::unexpected<Error> Bucket::failed(const Answer& answer) const {
-  return std::unexpected(explain_failure(std::format("{} at {}", location_.place, location_.endpoint),
-                                         answer.status == kNoDirectory ? "NoSuchBucket: " + answer.said : answer.said));
+  return std::unexpected(
+      explain_failure(where(), answer.status == kNoDirectory ? "NoSuchBucket: " + answer.said : answer.said));
 }
 
 Result<bool> Bucket::exists(const std::string& path, GivenUp given_up) const {
@@ -237,8 +244,7 @@ Result<bool> Bucket::exists(const std::string& path, GivenUp given_up) const {
 
 class Bucket::NewObject final : public NewImage {
  public:
-  NewObject(const Bucket& bucket, std::unique_ptr<Run> run, std::string path, GivenUp given_up)
-      : bucket_(bucket), run_(std::move(run)), path_(std::move(path)), given_up_(given_up) {}
+  NewObject(const Bucket& bucket, std::unique_ptr<Run> run) : bucket_(bucket), run_(std::move(run)) {}
   ~NewObject() override {
     // Its input must not end, or it would complete what it has.
     if (run_) run_->client.stop();
@@ -273,17 +279,14 @@ class Bucket::NewObject final : public NewImage {
 
   const Bucket& bucket_;
   std::unique_ptr<Run> run_;
-  const std::string path_;
-  const GivenUp given_up_;
 };
 
 Result<std::unique_ptr<NewImage>> Bucket::create(const ImageName& name, std::uint64_t bytes, GivenUp given_up) const {
-  if (!is_name(name.job_uid)) return fail(ErrorCode::kInvalid, "the job's uid is unusable as an object's name");
-  std::string path = path_of(name);
+  BSP_TRY(const std::string path, path_of(name));
   BSP_TRY(const bool taken, exists(path, given_up));
   if (taken) return fail(ErrorCode::kConflict, file_name(name) + " is stored already");
   BSP_TRY(auto run, start({"rcat", path}, given_up, bytes / kMostParts));
-  return std::make_unique<NewObject>(*this, std::move(run), std::move(path), given_up);
+  return std::make_unique<NewObject>(*this, std::move(run));
 }
 
 // --- Stored images -------------------------------------------------------------------------------------
@@ -312,8 +315,7 @@ class Bucket::StoredObject final : public StoredImage {
 };
 
 Result<std::unique_ptr<StoredImage>> Bucket::open(const ImageName& name, GivenUp given_up) const {
-  if (!is_name(name.job_uid)) return fail(ErrorCode::kInvalid, "the job's uid is unusable as an object's name");
-  const std::string path = path_of(name);
+  BSP_TRY(const std::string path, path_of(name));
   BSP_TRY(const bool there, exists(path, given_up));
   if (!there) {
     // To rclone, an object that it may not look at isn't there. Only a listing tells the two apart.
@@ -324,10 +326,11 @@ Result<std::unique_ptr<StoredImage>> Bucket::open(const ImageName& name, GivenUp
     if (!listed.out.empty())
       return fail(
           ErrorCode::kUnavailable,
-          std::format("the checkpoint storage {} at {}: it lists {} and doesn't let it be read; allow the key to "
-                      "get objects below the prefix",
-                      location_.place, location_.endpoint, file_name(name)));
-    return fail(ErrorCode::kNotFound, std::format("there is no {} at {}", path.substr(4), location_.endpoint));
+          std::format("the checkpoint storage {}: it lists {} and doesn't let it be read; allow the key to get objects "
+                      "below the prefix",
+                      where(), file_name(name)));
+    return fail(ErrorCode::kNotFound,
+                std::format("there is no {} at {}", path.substr(kRemote.size()), location_.endpoint));
   }
   BSP_TRY(auto run, start({"cat", path}, given_up));
   return std::make_unique<StoredObject>(*this, std::move(run));
@@ -337,8 +340,7 @@ Result<std::unique_ptr<StoredImage>> Bucket::open(const ImageName& name, GivenUp
 
 Result<std::vector<std::uint64_t>> Bucket::remove_sets(const std::string& job_uid, std::uint64_t below,
                                                        const std::vector<std::uint64_t>& keep, GivenUp given_up) const {
-  if (!is_name(job_uid)) return fail(ErrorCode::kInvalid, "the job's uid is unusable as an object's name");
-  const std::string of_job = std::format(":s3:{}/{}", bucket_, job_uid);
+  BSP_TRY(const std::string of_job, path_of(job_uid));
   BSP_TRY(const Answer listed, ask({"lsf", "--dirs-only", of_job}, given_up));
   if (listed.status != 0) return failed(listed);
   std::vector<std::uint64_t> removed;

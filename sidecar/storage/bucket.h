@@ -48,7 +48,10 @@ class Bucket final : public Storage {
   [[nodiscard]] Result<Answer> ask(std::vector<std::string> words, GivenUp given_up) const;
   [[nodiscard]] std::unexpected<Error> failed(const Answer& answer) const;
   [[nodiscard]] Result<bool> exists(const std::string& path, GivenUp given_up) const;
-  [[nodiscard]] std::string path_of(const ImageName& name) const;
+  // As rclone's command line has them; kInvalid: the uid is no name.
+  [[nodiscard]] Result<std::string> path_of(const std::string& job_uid) const;
+  [[nodiscard]] Result<std::string> path_of(const ImageName& name) const;
+  [[nodiscard]] std::string where() const;  // for messages
   [[nodiscard]] std::unexpected<Error> unusable(const Run& run, const Error& error) const;
 
   Location location_;
