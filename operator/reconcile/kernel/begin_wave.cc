@@ -247,11 +247,11 @@ class WaveBuilder {
   const MoveCapacity capacity_;
   const FailedMoves failed_;
   const observe::CpuFacts cpu_;
-  std::map<std::string, std::vector<Seat>> free_;  // that no rank of this wave takes
-  std::map<std::string, std::uint32_t> held_;      // slots taken on each node, by whomever
-  std::map<std::string, std::int64_t> memory_;     // that is left for targets
-  std::vector<bool> taken_;                        // by rank
-  std::map<std::string, std::uint32_t> into_;      // moves of this wave, by Set
+  FreeSeats free_;                              // that no rank of this wave takes
+  std::map<std::string, std::uint32_t> held_;   // slots taken on each node, by whomever
+  std::map<std::string, std::int64_t> memory_;  // that is left for targets
+  std::vector<bool> taken_;                     // by rank
+  std::map<std::string, std::uint32_t> into_;   // moves of this wave, by Set
   std::vector<migrate::Move> moves_;
   struct Filling {
     std::string pod;

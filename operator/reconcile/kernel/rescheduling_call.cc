@@ -58,13 +58,13 @@ std::string reason_to_hold(const crds::RankMigration& m, Time now) {
 }
 
 // What moves may use of them. `too_large`: keep_memory's.
-std::vector<observe::NodeFacts> nodes_for_moves(const Observed& o, const observe::CpuFacts& cpu,
+std::vector<observe::NodeFacts> nodes_for_moves(const Observed& o, const observe::CpuFacts& cpu, const FreeSeats& free,
                                                 std::map<std::uint32_t, std::string>& too_large) {
   std::vector<observe::NodeFacts> nodes = o.nodes;
   too_large = keep_memory(nodes, o);
   std::set<Seat> usable;  // by the ranks that have them, or by others
   for (const crds::RankPlace& place : o.job.status.ranks) usable.insert(place.seat());
-  for (const auto& [node, seats] : free_seats(o)) usable.insert(seats.begin(), seats.end());
+  for (const auto& [node, seats] : free) usable.insert(seats.begin(), seats.end());
   std::map<std::string_view, std::uint32_t> leaving;  // sources not gone yet hold their slot; by node
   for (const auto& [name, pod] : o.pods)
     for (std::uint32_t local = 0; local < pod.apps.size(); ++local)
@@ -77,9 +77,9 @@ std::vector<observe::NodeFacts> nodes_for_moves(const Observed& o, const observe
 }
 
 // The pods of the free seats, in the order in which a wave takes them.
-observe::FreeSeats pods_with_seats(const Observed& o) {
+observe::FreeSeats pods_with_seats(const FreeSeats& free) {
   observe::FreeSeats pods;
-  for (const auto& [node, seats] : free_seats(o))
+  for (const auto& [node, seats] : free)
     for (const Seat& seat : seats) pods[node].push_back(seat.pod);
   return pods;
 }
@@ -118,7 +118,8 @@ std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
   settle_ranks();
   std::map<std::uint32_t, std::string> too_large;
   const observe::CpuFacts cpu = cpu_facts(o);
-  const std::vector<observe::NodeFacts> nodes = nodes_for_moves(o, cpu, too_large);
+  const FreeSeats free = free_seats(o);
+  const std::vector<observe::NodeFacts> nodes = nodes_for_moves(o, cpu, free, too_large);
   decide::Params params = params_;
   yardstick_.limit(params);
   if (o.caps.in_cluster != 0)
@@ -138,8 +139,8 @@ std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
     const auto why = too_large.find(place.rank.value);
     if (why != too_large.end() && ranks.back().blocked_reason.empty()) ranks.back().blocked_reason = why->second;
   }
-  decide::Snapshot snapshot = observe::make_snapshot(yardstick_.platform(sets, nodes, set_of_rank, pods), ranks, nodes,
-                                                     pods ? pods_with_seats(o) : observe::FreeSeats());
+  decide::Snapshot snapshot =
+      observe::make_snapshot(yardstick_.platform(sets, nodes, set_of_rank, pods), ranks, nodes, pods_with_seats(free));
   const bool mixed = yardstick_.unit() == observe::WorkUnit::kMixed;  // the condition MixedUnits says it
   Result<decide::Plan> plan = fail(ErrorCode::kInvalid, "instructions of some ranks and CPU time of others");
   if (!mixed) plan = decide::make_plan(snapshot, *window_, params);

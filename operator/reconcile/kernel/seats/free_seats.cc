@@ -27,8 +27,8 @@ std::set<std::string_view> leaving_pods(const Observed& o) {
 
 }  // namespace
 
-std::map<std::string, std::vector<Seat>> free_seats(const Observed& o) {
-  std::map<std::string, std::vector<Seat>> free;
+FreeSeats free_seats(const Observed& o) {
+  FreeSeats free;
   const auto& epoch = o.job.status.epoch;
   if (!epoch || std::ranges::none_of(o.pods, [](const auto& pod) { return pod.second.apps.size() > 1; })) return free;
   std::set<Seat> taken;

@@ -11,8 +11,11 @@
 
 namespace bsp::reconcile {
 
-// By node, in order. Only those that are seen to wait, of pods that have ranks and that none of them has to leave: another seat
+// By node, in order.
+using FreeSeats = std::map<std::string, std::vector<Seat>>;
+
+// Only those that are seen to wait, of pods that have ranks and that none of them has to leave: another seat
 // (its container has ended, its sidecar doesn't answer) holds its slot for nothing.
-std::map<std::string, std::vector<Seat>> free_seats(const Observed& o);
+FreeSeats free_seats(const Observed& o);
 
 }  // namespace bsp::reconcile
