@@ -112,27 +112,6 @@ std::string JobKernel::has_no_node(const std::string& set) const {
   return std::format("spec.sets.names: no node belongs to Set {} (label {})", set, o.job.spec.sets.label);
 }
 
-// Before there is any pod, since some schedulers schedule a pod alone whose group they don't find.
-bool JobKernel::has_pod_group(std::uint32_t generation, std::uint32_t pods) {
-  const std::string name = pod_group_name(o.job, generation, pods);
-  work.pod_group = make_pod_group(o.job, name, pods);
-  if (o.pod_group.name != name) return false;
-  if (o.pod_group.made) {
-    if (is_on(status(), kPodGroupRefused))
-      turn_condition(o, status(), kPodGroupRefused, false, "Created", "the PodGroup is there");
-    return true;
-  }
-  if (!o.pod_group.refused) return false;
-  auto [reason, message] = why_no_group(o.job, *o.pod_group.refused);
-  if (status().reason == kPodGroupRefused && status().message == message) return false;
-  if (status().reason != kPodGroupRefused) notices.events.push_back({"Warning", kPodGroupRefused, message});
-  turn_condition(o, status(), kPodGroupRefused, true, std::move(reason), message);
-  status().reason = kPodGroupRefused;
-  status().message = std::move(message);
-  stores = true;
-  return false;
-}
-
 // The ranks go where there is room without other BSPJobs, or else where they may go at all: an end, a preemption or an autoscaler
 // makes room there, of which only the scheduler knows.
 Result<std::vector<ProcessorId>> JobKernel::map_beyond_room(std::vector<observe::NodeFacts> nodes) const {
@@ -357,23 +336,6 @@ void JobKernel::set_cpu_level(wire::EpochPlan& plan) {
         sets.text());
   }
   notices.events.push_back({common.unknown_sets.empty() ? "Normal" : "Warning", "CPULevel", text});
-}
-
-// Somebody may delete it while pods wait in it.
-void JobKernel::keep_pod_group() {
-  if (!starts_by_scheduler(o)) return;
-  const auto waits = [&](const crds::RankPlace& place) {
-    const PodFacts* pod = o.pod(place.seat());
-    return !pod || pod->node.empty();
-  };
-  if (std::ranges::any_of(status().ranks, waits))
-    work.pod_group = make_pod_group(o.job, group, pods_of(o.job.status.ranks));
-}
-
-std::string JobKernel::group_of_start() const {
-  if (!starts_by_scheduler(o)) return "";
-  const crds::RankPlaces& ranks = o.job.status.ranks;
-  return pod_group_name(o.job, ranks.front().generation - 1, pods_of(ranks));
 }
 
 namespace {
