@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "base/core/log.h"
+#include "base/json/fields.h"
 #include "crds/bspjob.h"
+#include "crds/names.h"
 #include "operator/local/command.h"
 #include "operator/local/network.h"
 
@@ -142,6 +144,20 @@ Result<std::unique_ptr<Outlet>> Outlet::open(const std::string& namespace_path, 
   Fd wake(::eventfd(0, EFD_CLOEXEC));
   if (!wake) return fail_errno("eventfd");
   return std::unique_ptr<Outlet>(new Outlet(std::move(listener), std::move(wake), server.host, server.port));
+}
+
+std::unique_ptr<Outlet> Outlet::of_container(const std::string& name, const nlohmann::json& pod,
+                                             const std::string& network_path) {
+  for (const nlohmann::json& container : part_at(part_at(pod, "spec"), "initContainers")) {
+    if (text_at(container, "name") != name) continue;
+    for (const nlohmann::json& variable : part_at(container, "env")) {
+      if (text_at(variable, "name") != names::kEnvStorageEndpoint) continue;
+      auto opened = open(network_path, text_at(variable, "value"));
+      if (opened) return std::move(*opened);
+      log_warning("a pod can't reach its storage", {{"reason", opened.error().message}});
+    }
+  }
+  return nullptr;
 }
 
 Outlet::Outlet(Fd listener, Fd wake, std::string host, std::string port)

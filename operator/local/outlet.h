@@ -8,6 +8,7 @@
 #pragma once
 
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <thread>
 
@@ -20,6 +21,10 @@ class Outlet {
  public:
   // `endpoint`: http[s]://host[:port]. Listens in the namespace at `namespace_path`; the server need not answer yet.
   static Result<std::unique_ptr<Outlet>> open(const std::string& namespace_path, const std::string& endpoint);
+  // That of a container with a storage endpoint in its environment; null: it needs none, or none can be opened. Then the pod runs, and its
+  // sidecar reports what it can't store.
+  static std::unique_ptr<Outlet> of_container(const std::string& name, const nlohmann::json& pod,
+                                              const std::string& network_path);
   ~Outlet();
   Outlet(const Outlet&) = delete;
   Outlet& operator=(const Outlet&) = delete;

@@ -15,7 +15,6 @@
 #include "base/core/log.h"
 #include "base/core/read_file.h"
 #include "base/json/fields.h"
-#include "crds/names.h"
 #include "operator/local/files.h"
 #include "operator/local/network.h"
 #include "operator/local/pod_logs.h"
@@ -38,20 +37,6 @@ std::string start_reason(const Error& error) {
   if (error.code == ErrorCode::kNotFound || error.code == ErrorCode::kRefused) return "StartError";
   if (error.code == ErrorCode::kInvalid) return "CreateContainerConfigError";
   return "CreateContainerError";
-}
-
-// Without it the pod runs, and its sidecar reports what it can't store.
-std::unique_ptr<Outlet> outlet_of(const std::string& name, const Object& pod, const std::string& network_path) {
-  for (const Object& container : part_at(part_at(pod, "spec"), "initContainers")) {
-    if (text_at(container, "name") != name) continue;
-    for (const Object& variable : part_at(container, "env")) {
-      if (text_at(variable, "name") != names::kEnvStorageEndpoint) continue;
-      auto opened = Outlet::open(network_path, text_at(variable, "value"));
-      if (opened) return std::move(*opened);
-      log_warning("a pod can't reach its storage", {{"reason", opened.error().message}});
-    }
-  }
-  return nullptr;
 }
 
 }  // namespace
@@ -183,7 +168,7 @@ Result<void> PodWorker::prepare() {
     containers_.push_back({.plan = c,
                            .record = record_.containers.size() - 1,
                            .pidfd = Fd(),
-                           .outlet = outlet_of(c.name, pod_, network.path)});
+                           .outlet = Outlet::of_container(c.name, pod_, network.path)});
   }
   return {};
 }
