@@ -206,7 +206,7 @@ struct StoredSet {
   std::string mounts;    // of the program's container
   RankGroups features;   // by CPU features that the program's libraries have seen (bits in hexadecimal)
   std::string unusable;  // why no attempt can start from it; "": none has failed
-  // Of another job's: its uid, and by what this job may use it (reconcile/shell/job/grant.h). "": the job's own.
+  // Of another job's: its uid, and by what this job may use it (reconcile/shell/job/source_job.h). "": the job's own.
   std::string of_job;
   std::string grant;
 };
