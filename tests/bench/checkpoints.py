@@ -4,7 +4,7 @@
     checkpoints.py [PART…] [--sizes MIB…] [--sets N] [--seconds S] [--losses N]     parts: pause overhead loss bytes (default: all)
 
   pause     the ranks' pause for a set ÷ the slowest rank's raw `criu dump`, taken in the same pause of the same process right after the
-            set's own (criu_timed_set.sh); its time is deducted from the pause. Two ranks of each size
+            set's own (criu_timed.sh); its time is deducted from the pause. Two ranks of each size
   overhead  time of a superstep in stretches of S seconds that begin with a set ÷ in the stretches between them, in one run of 4 ranks
             with 64 MiB each; and between two halves of those without a set, as the noise. From it what a set every S seconds and every
             5 min costs
@@ -14,7 +14,6 @@
 import argparse
 import contextlib
 import datetime
-import json
 import pathlib
 import re
 import shutil
@@ -23,32 +22,10 @@ import threading
 import time
 from statistics import median
 
-from pods import LocalJob, on_host, wait_for, write_json
+from pods import LocalJob, manifest, on_host, wait_for, write_json
 from local_job import lattice_boltzmann
 
 GOALS = {"pause": 1.5, "overhead": 1.02, "every 5 min": 1.005, "loss": 15, "bytes": 0.25, "storage": 3}
-MANIFEST = """
-apiVersion: migbsp.io/v1alpha1
-kind: BSPJob
-metadata: {{name: job}}
-spec:
-  ranks: {ranks}
-  ranksPerPod: {seats}
-  superstep: {{call: MPI_Barrier}}
-  rescheduling: {{mode: "Off"}}
-  checkpoint: {{interval: 9h, keep: 2, sizeLimit: 5Gi}}
-  runPolicy: {{backoffLimit: 3, cleanPodPolicy: Running}}
-  template:
-    spec:
-      volumes:
-      - {{name: bench, hostPath: {{path: {directory}}}}}
-      containers:
-      - name: app
-        image: localhost/bsp-apps:dev
-        command: {command}
-        env: {env}
-        volumeMounts: [{{name: bench, mountPath: /bench}}]
-"""
 
 
 class Job(LocalJob):
@@ -59,9 +36,9 @@ class Job(LocalJob):
         self.bench.mkdir()
         self.bench.chmod(0o777)
         command = lattice_boltzmann(1000000000, more=["--ballast", str(mib), "--progress", "20"])
-        super().__init__(name, command, pools=pools, checkpoints=str(self.sets), manifest=MANIFEST.format(
-            ranks=ranks, seats=seats, directory=self.bench, command=json.dumps(command),
-            env=json.dumps([{"name": k, "value": v} for k, v in env])))
+        super().__init__(name, command, pools=pools, checkpoints=str(self.sets), manifest=manifest(
+            self.bench, command, env, ranks=ranks, ranksPerPod=seats, checkpoint={"interval": "9h", "keep": 2, "sizeLimit": "5Gi"},
+            runPolicy={"backoffLimit": 3, "cleanPodPolicy": "Running"}))
 
     def starts(self):
         self.wait_for_superstep(3, 300)
@@ -102,9 +79,9 @@ def pause(options):
     results = {}
     print("the pause for a set, ms; raw: the slowest rank's criu dump into memory")
     for mib in options.sizes:
-        with scratch() as directory, Job("bench-sets", directory, 2, mib, env=[("BSP_CRIU", "/bench/criu")]) as job:
-            criu = job.bench / "criu"
-            shutil.copy(pathlib.Path(__file__).with_name("criu_timed_set.sh"), criu)
+        with scratch() as directory, Job("bench-sets", directory, 2, mib, env=[("BSP_CRIU", "/bench/criu_of_set")]) as job:
+            criu = job.bench / "criu_of_set"
+            shutil.copy(pathlib.Path(__file__).with_name("criu_timed.sh"), criu)
             criu.chmod(0o755)
             job.starts()
             samples = []

@@ -8,30 +8,14 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
 
 from local_job import LocalJob, lattice_boltzmann, on_host, program_manifest, wait_for  # noqa: E402  (tests/e2e)
 
-MANIFEST = """
-apiVersion: migbsp.io/v1alpha1
-kind: BSPJob
-metadata:
-  name: job
-spec:
-  ranks: 2
-  sets: {{names: [slow, fast]}}
-  superstep: {{call: MPI_Barrier}}
-  rescheduling: {{mode: "Off"}}
-  checkpoint: {{sizeLimit: 5Gi}}
-  runPolicy: {{cleanPodPolicy: Running}}
-  template:
-    spec:
-      volumes:
-      - {{name: bench, hostPath: {{path: {directory}}}}}
-      containers:
-      - name: app
-        image: localhost/bsp-apps:dev
-        command: {command}
-        env: {env}
-        volumeMounts:
-        - {{name: bench, mountPath: /bench}}
-"""
+
+def manifest(directory, command, env=(), image="localhost/bsp-apps:dev", **spec):
+    """A job without rescheduling, whose /bench is that directory; `env`: pairs."""
+    container = {"name": "app", "image": image, "command": command, "env": [{"name": k, "value": v} for k, v in env],
+                 "volumeMounts": [{"name": "bench", "mountPath": "/bench"}]}
+    template = {"spec": {"volumes": [{"name": "bench", "hostPath": {"path": str(directory)}}], "containers": [container]}}
+    return json.dumps({"apiVersion": "migbsp.io/v1alpha1", "kind": "BSPJob", "metadata": {"name": "job"},
+                       "spec": {"superstep": {"call": "MPI_Barrier"}, "rescheduling": {"mode": "Off"}, **spec, "template": template}})
 
 
 class BenchJob(LocalJob):
@@ -39,9 +23,9 @@ class BenchJob(LocalJob):
 
     def __init__(self, name, directory, more=(), env=()):
         command = lattice_boltzmann(1000000000, substeps=4, more=more)
-        manifest = MANIFEST.format(directory=directory, command=json.dumps(command),
-                                   env=json.dumps([{"name": k, "value": v} for k, v in env]))
-        super().__init__(name, command, manifest=manifest, pools="slow=1x1,fast=2x1")
+        of_job = manifest(directory, command, env, ranks=2, sets={"names": ["slow", "fast"]}, checkpoint={"sizeLimit": "5Gi"},
+                          runPolicy={"cleanPodPolicy": "Running"})
+        super().__init__(name, command, manifest=of_job, pools="slow=1x1,fast=2x1")
         self.undone = 0  # moves
 
     def starts(self, seconds=180):

@@ -29,7 +29,7 @@ import tempfile
 import time
 from statistics import median
 
-from pods import LocalJob, on_host, processes, write_json
+from pods import LocalJob, manifest, on_host, processes, write_json
 
 BUILD = pathlib.Path(os.environ["BSP_BUILD"])
 TURN = 0.05  # s
@@ -38,28 +38,6 @@ WINDOW_BYTES = 16 << 20  # of one repetition of mpi_patterns' `bandwidth`
 ENVIRONMENT = {"OMPI_MCA_pml": "ob1", "OMPI_MCA_osc": "^ucx", "PMIX_MCA_gds": "hash"}
 COMMAND = ["sh", "-c", "echo here >/bench/first-$OMPI_COMM_WORLD_RANK; "
            "exec /bench/mpi_patterns serve /bench/orders-$OMPI_COMM_WORLD_RANK >/bench/answers"]
-MANIFEST = """
-apiVersion: migbsp.io/v1alpha1
-kind: BSPJob
-metadata: {{name: job}}
-spec:
-  ranks: {ranks}
-  ranksPerPod: {seats}
-  superstep: {{call: MPI_Barrier}}
-  rescheduling: {{mode: "Off"}}
-  runPolicy: {{backoffLimit: 0, cleanPodPolicy: Running}}
-  template:
-    spec:
-      volumes:
-      - {{name: bench, hostPath: {{path: {directory}}}}}
-      containers:
-      - name: app
-        image: {image}
-        command: {command}
-        env: {env}
-        volumeMounts: [{{name: bench, mountPath: /bench}}]
-"""
-
 
 class Orders:
     """mpi_patterns in `ranks` processes, which wait for orders in FIFOs; the directory is their /bench."""
@@ -111,10 +89,10 @@ class Pods(Orders, LocalJob):
 
     def __init__(self, name, options, ranks, seats, pools, env=None):
         Orders.__init__(self, ranks)
-        env = [{"name": k, "value": v} for k, v in (ENVIRONMENT | (env or {})).items()]
+        env = (ENVIRONMENT | (env or {})).items()
         self.began = time.time()
-        LocalJob.__init__(self, name, [], pools=pools, manifest=MANIFEST.format(
-            ranks=ranks, seats=seats, directory=self.bench, image=options.image, command=json.dumps(COMMAND), env=json.dumps(env)))
+        LocalJob.__init__(self, name, [], pools=pools, manifest=manifest(
+            self.bench, COMMAND, env, options.image, ranks=ranks, ranksPerPod=seats, runPolicy={"backoffLimit": 0, "cleanPodPolicy": "Running"}))
 
     def said(self):
         return self.output.read_text()
