@@ -87,12 +87,7 @@ class Release(InANamespace):
                 helm("rollback", RELEASE, "1", "-n", SYSTEM, "--wait", "--timeout", "5m")
                 job.wait_for_superstep(job.status()["superstep"] + 5)
                 self.move(job, "again", 0, "fast")
-                node = job.status()["ranks"][1]["node"]
-                self.addCleanup(kubectl, "uncordon", node)
-                job.drain(node)
-                job.tell()
-                status = self.check_succeeded(job, command)
-                self.assertEqual(status.get("attempt", 0), 0, job.summary())
+                self.drain_and_end(job, 1, command)
 
 
 if __name__ == "__main__":

@@ -29,6 +29,15 @@ class InANamespace(unittest.TestCase):
         self.check_field(job, command)
         return status
 
+    def drain_and_end(self, job, rank, command):
+        """Drains the rank's node and tells the program to end, which it does in its first attempt, with the right result."""
+        node = job.status()["ranks"][rank]["node"]
+        self.addCleanup(kubectl, "uncordon", node)
+        job.drain(node)
+        job.tell()
+        status = self.check_succeeded(job, command)
+        self.assertEqual(status.get("attempt", 0), 0, job.summary())
+
 
 class Runs(InANamespace):
     def test_cost_model_moves_a_rank(self):

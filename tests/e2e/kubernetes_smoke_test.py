@@ -7,7 +7,7 @@ import sys
 import unittest
 
 import cluster_job
-from cluster_job import bsp_job, job_of, kubectl, until_told
+from cluster_job import bsp_job, job_of, until_told
 from kubernetes_run_test import InANamespace
 
 
@@ -20,12 +20,7 @@ class Smoke(InANamespace):
             job.migrate("by-hand", 0, targetSet="fast")
             ended = job.wait_for_migration("by-hand")
             self.assertEqual((ended["phase"], ended["targetSet"]), ("Succeeded", "fast"), ended)
-            node = job.status()["ranks"][0]["node"]
-            self.addCleanup(kubectl, "uncordon", node)
-            job.drain(node)
-            job.tell()
-            status = self.check_succeeded(job, command)
-            self.assertEqual(status.get("attempt", 0), 0, job.summary())
+            self.drain_and_end(job, 0, command)
 
 
 if __name__ == "__main__":
