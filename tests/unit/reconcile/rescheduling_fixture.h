@@ -115,6 +115,17 @@ class Rescheduling : public testing::Test {
     o.job.status.wave_state = migrate::to_json(wave);
   }
 
+  // Of the wave that the first call decides, once there are enough supersteps after it.
+  std::vector<RealisedGain> gains_of_a_wave(Rescheduler& r) {
+    const auto decided = feed(r, 1, 4);
+    check(decided.has_value(), "the first call decides");
+    const migrate::Wave wave = begin(*decided);
+    feed(r, 5, 7);
+    end(wave, migrate::Phase::kSucceeded, 7);
+    feed(r, 8, 18);
+    return r.realised(o.job.status, false);
+  }
+
   Observed o;
   std::uint64_t moved_ns = 1'000'000'000;           // a superstep of ranks 0 and 1 in fast
   std::uint64_t counted_of_rank_1 = 1'000'000'000;  // instructions of a superstep
