@@ -18,7 +18,7 @@
 #include "sidecar/init/files.h"
 #include "sidecar/init/install.h"
 #include "sidecar/init/program.h"
-#include "sidecar/init/supervisor.h"
+#include "sidecar/init/supervisor/supervisor.h"
 
 namespace {
 

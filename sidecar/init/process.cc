@@ -17,6 +17,7 @@
 #include <cstring>
 
 #include "base/core/fd.h"
+#include "sidecar/init/files.h"
 
 namespace bsp::init {
 namespace {
@@ -192,6 +193,22 @@ void advance_pid_cursor(pid_t at_least) {
     last = pid;
   }
   ::munmap(stack, kStack);
+}
+
+void kill_descendants(pid_t but) {
+  for (int round = 0; round < 1000; ++round) {
+    const auto all = descendants_of_init();
+    bool alive = !all;  // or it can't be known
+    for (const ProcessStat& process : all.value_or(std::vector<ProcessStat>())) {
+      if (process.pid == but) continue;
+      ::kill(process.pid, SIGKILL);
+      alive = true;
+    }
+    if (!alive) return;
+    while (::waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+    ::usleep(1000);
+  }
 }
 
 }  // namespace bsp::init

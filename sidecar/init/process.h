@@ -49,6 +49,9 @@ Result<pid_t> spawn(const Spawn& what);
 // beside the program for ever, and hold its rank.
 void kill_session(pid_t leader);
 
+// Kills all descendants of this process, PID 1 of its container, but for one (0: none), and reaps them.
+void kill_descendants(pid_t but);
+
 // Forks a worker that runs `body` as `user` without capabilities and exits with its value; its standard error goes to
 // `error_fd`. Only for short, self-contained work: archives.
 Result<pid_t> fork_as(const User& user, int error_fd, const std::function<int()>& body);

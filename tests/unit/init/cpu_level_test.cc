@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <format>
 
-#include "sidecar/init/supervisor.h"
+#include "sidecar/init/supervisor/moved_program.h"
 #include "sidecar/ring/ring.h"
 
 namespace bsp::init {

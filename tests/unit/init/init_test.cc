@@ -18,7 +18,7 @@
 #include "sidecar/init/files.h"
 #include "sidecar/init/inspect.h"
 #include "sidecar/init/program.h"
-#include "sidecar/init/supervisor.h"
+#include "sidecar/init/supervisor/fence.h"
 #include "sidecar/init/user.h"
 #include "tests/unit/init/few_descriptors.h"
 

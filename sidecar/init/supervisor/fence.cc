@@ -1,4 +1,5 @@
-// Stops the program while no sidecar vouches that this pod is not cut off. crds/fencing.h has the limits and why.
+#include "sidecar/init/supervisor/fence.h"
+
 #include <signal.h>
 
 #include <algorithm>
@@ -11,7 +12,6 @@
 #include "crds/fencing.h"
 #include "crds/names.h"
 #include "sidecar/init/files.h"
-#include "sidecar/init/supervisor.h"
 
 namespace bsp::init {
 namespace {
@@ -42,69 +42,74 @@ bool in_epoch_with_peers(const std::string& descriptor) {
 }
 
 // A message that has waited in the socket doesn't become newer: the timestamp is from the machine's clock.
-void Supervisor::vouched(std::int64_t steady_ns) {
+void Fence::vouched(std::int64_t steady_ns) {
   const Steady::time_point at{std::chrono::nanoseconds(steady_ns)};
   if (!fresh_) return;
   fresh_ = std::max(*fresh_, std::min(at, Steady::now()));
-  if (held_) next_fence_ = {};
+  if (held_) next_ = {};
 }
 
-// Called after the control socket was read, so that messages waiting there count.
-void Supervisor::watch_fence() {
+std::optional<std::string> Fence::check(pid_t program, bool running) {
   const auto now = Steady::now();
-  if (now < next_fence_) return;
-  next_fence_ = now + kCheckInterval;
+  if (now < next_) return std::nullopt;
+  next_ = now + kCheckInterval;
   // A program that is stopped at a gate continues only when a sidecar says so.
-  if (state_ != State::kRunning || program_ <= 0) return;
+  if (!running || program <= 0) return std::nullopt;
   if (!fresh_) {
     // The descriptor, not a message from the sidecar, lets a program in: there may never be another message.
     if (in_epoch_with_peers(options_.run_dir + "/epoch")) fresh_ = now;
-    return;
+    return std::nullopt;
   }
   const auto silent = now - *fresh_;
   const auto stop_after = fencing::stop_after(options_.fence_limit);
   if (silent < stop_after) {
     if (held_) release();
-    next_fence_ = std::min(next_fence_, *fresh_ + stop_after);
-    return;
+    next_ = std::min(next_, *fresh_ + stop_after);
+    return std::nullopt;
   }
   const bool newly_held = !held_;
-  hold();  // before anything that could take time
+  hold(program);  // before anything that could take time
   if (newly_held)
     std::fprintf(
         stderr,
         "bsp-init: for %s no sidecar has vouched that this pod is not cut off, and another copy of the rank may "
         "start elsewhere: the program is stopped until one does\n",
         seconds_text(silent).c_str());
-  next_fence_ = now + kHeldCheckInterval;
-  if (silent >= fencing::end_after(options_.fence_limit))
-    kill_program("for " + seconds_text(silent) +
-                 " no sidecar has vouched that this pod is not cut off; another copy of the rank may run elsewhere");
+  next_ = now + kHeldCheckInterval;
+  if (silent < fencing::end_after(options_.fence_limit)) return std::nullopt;
+  return "for " + seconds_text(silent) +
+         " no sidecar has vouched that this pod is not cut off; another copy of the rank may run elsewhere";
 }
 
 // Repeated at each check: a process may have been forked while the others were stopped.
-void Supervisor::hold() {
-  if (!held_) stopped_at_ = Steady::now();
+void Fence::hold(pid_t program) {
+  if (!held_) held_at_ = Steady::now();
   held_ = true;
   // If /proc can't be read, the program alone until the next check.
   for (const ProcessStat& process :
-       descendants_of_init().value_or(std::vector{ProcessStat{.pid = program_, .name = ""}})) {
+       descendants_of_init().value_or(std::vector{ProcessStat{.pid = program, .name = ""}})) {
     if (process.state == 'T' || process.state == 'Z') continue;
     ::kill(process.pid, SIGSTOP);
-    held_processes_.insert(process.pid);
+    stopped_.insert(process.pid);
   }
 }
 
 // A program that was about to stop itself at a gate does so now; one that had just done so finds no new epoch and
 // stops again (shim/epoch/gate.cc).
-void Supervisor::release() {
+void Fence::release() {
   const auto all = descendants_of_init();
   if (!all) return;  // until the next check
   held_ = false;
   std::fprintf(stderr, "bsp-init: a sidecar vouches for this pod again: the program continues\n");
   for (const ProcessStat& process : *all)
-    if (held_processes_.contains(process.pid)) ::kill(process.pid, SIGCONT);
-  held_processes_.clear();
+    if (stopped_.contains(process.pid)) ::kill(process.pid, SIGCONT);
+  stopped_.clear();
+}
+
+void Fence::forget() {
+  held_ = false;
+  stopped_.clear();
+  fresh_.reset();
 }
 
 }  // namespace bsp::init

@@ -1,0 +1,49 @@
+// One restore of a program that was dumped in another pod, or for a checkpoint set: its files first, then its process, which comes back
+// stopped.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/core/error.h"
+#include "sidecar/init/supervisor/container.h"
+
+namespace bsp::init {
+
+class Restore {
+ public:
+  // The image is in container.images()/migration. ignores_files: the notes in it are not compared (spec.checkpoint.sharedFiles).
+  Restore(Container& container, const std::string& migration, bool ignores_files)
+      : container_(container), images_(container.images() + "/" + migration), ignores_files_(ignores_files) {}
+
+  Result<void> begin();
+  // Once it is over: the program, stopped, or why there is none. What is left of a failed one must be killed.
+  std::optional<Result<Program>> on_child(pid_t pid, int status);
+  void abandon();
+
+  // What people should know of the files, "": nothing.
+  [[nodiscard]] const std::string& note() const { return note_; }
+  [[nodiscard]] std::uint64_t took_ns() const;
+
+ private:
+  Result<void> start_criu();
+  Result<void> on_unpacked(int status);
+  [[nodiscard]] Result<Program> restored() const;
+
+  Container& container_;
+  const std::string images_;
+  const bool ignores_files_;
+  const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+  pid_t criu_ = 0, worker_ = 0;  // 0: it doesn't run
+  Program program_;              // as the source's bsp-init has described it
+  User user_;                    // its user, with the groups that it had there
+  std::vector<InheritedPipe> pipes_;
+  std::string note_;
+};
+
+}  // namespace bsp::init
