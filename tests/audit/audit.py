@@ -38,8 +38,8 @@ def copies_of(stamps):
     return {rank: sorted(copies, key=lambda c: c.first.ns) for rank, copies in sorted(ranks.items())}
 
 
-def findings(stamps):
-    """One sentence for each double run and each superstep that was computed again."""
+def findings(stamps, resumes=False):
+    """One sentence for each double run and each superstep that was computed again, which a job that resumes from checkpoint sets may."""
     found = []
     for rank, copies in copies_of(stamps).items():
         running = copies[0]  # the longest-running one so far
@@ -48,7 +48,7 @@ def findings(stamps):
                 together = (min(copy.last.ns, running.last.ns) - copy.first.ns) / 1e6
                 found.append(f"rank {rank} ran twice for {together:.1f} ms: in {running.pod} (PID {running.first.pid}) until "
                              f"{running.last.ns}, in {copy.pod} (PID {copy.first.pid}) from {copy.first.ns}")
-            elif 0 < copy.first.superstep < running.last.superstep:
+            elif not resumes and 0 < copy.first.superstep < running.last.superstep:
                 found.append(f"rank {rank} computed again from superstep {copy.first.superstep} in {copy.pod}, having reached "
                              f"{running.last.superstep} in {running.pod}")
             running = max(running, copy, key=lambda c: c.last.ns)

@@ -125,6 +125,28 @@ class Pods:
         return found
 
 
+def kill_parts(victim, containers, program="lattice"):
+    """Of a pod's {container: pid}. True if there was a process to kill."""
+    part = next(part for part in ("pod", "sidecar", "bsp-init", "program") if victim.endswith(part))
+    if part == "pod":
+        return any([kill_quietly(pid) for pid in containers.values()])
+    if part == "sidecar":
+        return kill_quietly(containers.get("sidecar"))
+    init = containers.get("app")
+    if part == "bsp-init" or not init:
+        return kill_quietly(init)
+    found = [p for p in descendants(init)[1:] if command_of(p).startswith(program)]
+    return kill_quietly(found[0] if found else None)
+
+
+def kill_quietly(pid):
+    """False if it had already exited."""
+    try:
+        return bool(pid) and kill(pid) is None
+    except ProcessLookupError:
+        return False
+
+
 class Matrix(unittest.TestCase):
     cases = CHOICE
 
@@ -228,28 +250,7 @@ class Matrix(unittest.TestCase):
     def strike(self, victim, phase, name, pods):
         target = self.migration(name).get("targetPod", "")
         pod = dict(zip(SIDES, (pods[0], target, pods[1])))[self.where(victim, phase)]
-        return self.kill_parts(victim, self.pods.processes().get(pod, {}))
-
-    def kill_parts(self, victim, containers):
-        """True if there was a process to kill."""
-        part = next(part for part in ("pod", "sidecar", "bsp-init", "program") if victim.endswith(part))
-        if part == "pod":
-            return any([self.kill_quietly(pid) for pid in containers.values()])
-        if part == "sidecar":
-            return self.kill_quietly(containers.get("sidecar"))
-        init = containers.get("app")
-        if part == "bsp-init" or not init:
-            return self.kill_quietly(init)
-        found = [p for p in descendants(init)[1:] if command_of(p).startswith("lattice")]
-        return self.kill_quietly(found[0] if found else None)
-
-    @staticmethod
-    def kill_quietly(pid):
-        """False if it had already exited."""
-        try:
-            return bool(pid) and kill(pid) is None
-        except ProcessLookupError:
-            return False
+        return kill_parts(victim, self.pods.processes().get(pod, {}))
 
     def check_job_continues(self):
         run = self.run_

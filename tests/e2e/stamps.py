@@ -69,12 +69,12 @@ class Stamps:
         return [(last(after[barrier]) - last(before[barrier])) / 1e9 for barrier in sorted(after)
                 if rank in before[barrier] and before[barrier][rank].pod != after[barrier][rank].pod]
 
-    def findings(self, ranks=2):
+    def findings(self, ranks=2, resumes=False):
         """The auditor's findings. Requires stamps of every rank, because a file without them would prove nothing."""
         stamps = self.read()
         seen = collections.Counter(stamp.rank for stamp in stamps)
         assert set(seen) == set(range(ranks)), f"not every rank has stamped: {seen}"
-        return audit.findings(stamps)
+        return audit.findings(stamps, resumes)
 
     def forgery(self, rank):
         """A command that poses as that rank for half a second, in whichever pod runs it; its exit status is 124."""
