@@ -152,8 +152,42 @@ Result<void> unpack(const std::string& text, RanksPerPod& ranks) {
   return {};
 }
 
-std::uint32_t most_seats(const BspJobSpec& spec) {
-  return spec.ranks_per_pod.most == RanksPerPod::kAuto ? wire::kMostSeats : spec.ranks_per_pod.most;
+bool may_share_pods(const BspJobSpec& spec) {
+  if (spec.scheduling.gang != Gang::kReserve) return false;
+  const json& pod = part_at(spec.pod_template, "spec");
+  const json& containers = part_at(pod, "containers");
+  if (containers.size() != 1 || !part_at(pod, "initContainers").empty()) return false;  // they would run once for all
+  // Its resources, and the devices that it claims, are the pod's.
+  if (!part_at(pod, "resources").empty() || !part_at(pod, "resourceClaims").empty()) return false;
+  const json& app = containers.front();
+  // A port that it listens on is one of the pod's network.
+  for (const char* listens : {"ports", "livenessProbe", "readinessProbe", "startupProbe"})
+    if (!part_at(app, listens).empty()) return false;
+  // Ranks that name their files after the pod would write to the same.
+  for (const json& variable : part_at(app, "env"))
+    if (text_at(part_at(part_at(variable, "valueFrom"), "fieldRef"), "fieldPath") == "metadata.name") return false;
+  return true;
+}
+
+bool fills_nodes(const BspJobSpec& spec) {
+  return spec.ranks_per_pod.is_unset() ? may_share_pods(spec) : spec.ranks_per_pod.most == RanksPerPod::kAuto;
+}
+
+bool fills_nodes(const BspJobSpec& spec, const BspJobStatus& status) {
+  const bool decided = spec.ranks_per_pod.is_unset() && !status.ranks.empty();
+  return decided ? status.shares_pods : fills_nodes(spec);
+}
+
+namespace {
+std::uint32_t most_seats(const RanksPerPod& ranks, bool fills) {
+  if (fills) return wire::kMostSeats;
+  return ranks.is_unset() ? 1 : ranks.most;
+}
+}  // namespace
+
+std::uint32_t most_seats(const BspJobSpec& spec) { return most_seats(spec.ranks_per_pod, fills_nodes(spec)); }
+std::uint32_t most_seats(const BspJobSpec& spec, const BspJobStatus& status) {
+  return most_seats(spec.ranks_per_pod, fills_nodes(spec, status));
 }
 
 const json* app_container(const BspJobSpec& spec) {

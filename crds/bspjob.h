@@ -137,8 +137,10 @@ struct RunPolicy {
 
 // How many ranks share a pod at most, each in a container of its own.
 struct RanksPerPod {
-  static constexpr std::uint32_t kAuto = UINT32_MAX;  // as many as its node has slots for; "Auto"
-  std::uint32_t most = 1;
+  static constexpr std::uint32_t kAuto = UINT32_MAX;       // as many as its node has slots for; "Auto"
+  static constexpr std::uint32_t kUnset = UINT32_MAX - 1;  // Auto, if may_share_pods(), else 1
+  std::uint32_t most = kUnset;
+  [[nodiscard]] bool is_unset() const { return most == kUnset; }
 
   using Plain = std::uint32_t;
   using Packed = std::string;
@@ -365,6 +367,9 @@ struct BspJobStatus {
   std::string runtime_image;
   std::uint32_t wave = 0;  // number of the last wave begun
   std::string set_label;   // nodes' label by which the ranks got their places
+  // The attempt's ranks share pods although spec.ranksPerPod doesn't say so; false of one that an operator without this has begun,
+  // whose runtime may know one rank a pod.
+  bool shares_pods = false;
   std::vector<SetRanks> ranks_per_set;
   RankPlaces ranks;
   std::optional<Decision> last_decision;
@@ -388,8 +393,16 @@ struct BspJob {
 // The job's name and `rest`, within the 63 characters of a label's value. Of a longer one the end of the job's name gives
 // way to its uid, since the names of other jobs may begin alike.
 std::string named_after(const ObjectMeta& job, std::string_view rest);
-// spec.ranksPerPod as a number, of Auto the most that a pod can have.
+// Whether a job that doesn't say how many ranks share a pod lets them: no container, port or name that a template gives each pod is then
+// missing for a rank, and the operator chooses the nodes. Such a job runs as with a rank a pod, but for its speed.
+bool may_share_pods(const BspJobSpec& spec);
+// spec.ranksPerPod, for an attempt that is about to begin. most_seats: as a number, of Auto the most that a pod can have.
+bool fills_nodes(const BspJobSpec& spec);  // Auto, or unset with may_share_pods()
 std::uint32_t most_seats(const BspJobSpec& spec);
+// The same for the attempt that this status tells of, if there is one.
+bool fills_nodes(const BspJobSpec& spec, const BspJobStatus& status);
+std::uint32_t most_seats(const BspJobSpec& spec, const BspJobStatus& status);
+inline std::uint32_t most_seats(const BspJob& job) { return most_seats(job.spec, job.status); }
 // The app container of the template; null if it has none.
 const nlohmann::json* app_container(const BspJobSpec& spec);
 

@@ -280,6 +280,7 @@ constexpr void fields_of(Of<BspJobStatus>, auto&& v) {
   v("runtimeImage", &BspJobStatus::runtime_image);
   v("wave", &BspJobStatus::wave);
   v("setLabel", &BspJobStatus::set_label);
+  v("sharesPods", &BspJobStatus::shares_pods);
   v("ranksPerSet", &BspJobStatus::ranks_per_set);
   v("ranks", &BspJobStatus::ranks);
   v("lastDecision", &BspJobStatus::last_decision);

@@ -259,6 +259,8 @@ template <class T>
 bool is_left_out(const T& member, const Field& field, bool whole) {
   if constexpr (kIsOptional<T>)
     if (!member) return true;
+  if constexpr (requires { member.is_unset(); })
+    if (member.is_unset()) return true;
   if (field.required) return false;
   if constexpr (std::is_arithmetic_v<T>)
     return field.rare && member == T{};

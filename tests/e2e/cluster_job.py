@@ -241,13 +241,13 @@ class Namespace:
 
 
 def bsp_job(name, command=("lattice_boltzmann",), ranks=2, template=None, annotations=None, **spec):
-    """A BSPJob: by default two ranks, one on each of the pools slow and fast, without the scheduler."""
+    """A BSPJob: by default two ranks, one on each of the pools slow and fast, a pod each, without the scheduler."""
     template = json.loads(json.dumps(template or TEMPLATE))
     app, = (c for c in template["spec"]["containers"] if c["name"] == "app")
     app["command"] = list(command)
     return {"apiVersion": "migbsp.io/v1alpha1", "kind": "BSPJob", "metadata": {"name": name, **({"annotations": annotations} if annotations else {})},
             "spec": {"ranks": ranks, "template": template, "superstep": {"call": "MPI_Barrier"}, "sets": {"names": ["slow", "fast"]}, "initialMapping": "RoundRobin",
-                     "rescheduling": {"mode": "Off"}, "runPolicy": {"backoffLimit": 0}, **spec}}
+                     "rescheduling": {"mode": "Off"}, "runPolicy": {"backoffLimit": 0}, "ranksPerPod": 1, **spec}}
 
 
 def rank_migration(name, job, rank, **target):

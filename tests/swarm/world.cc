@@ -73,7 +73,7 @@ void World::create_job() {
                    {"image", "program"},
                    {"command", {"program"}},
                    {"resources", {{"requests", {{"cpu", "1"}}}}}}}}}}}}};
-  if (swarm_.seats > 1) spec["ranksPerPod"] = swarm_.seats;
+  spec["ranksPerPod"] = swarm_.seats;
   if (swarm_.checkpoints) spec["checkpoint"] = {{"interval", "5s"}, {"storage", {{"hostPath", {{"path", "/sets"}}}}}};
   const auto created = store_.create({{"apiVersion", kBspJob.api_version},
                                       {"kind", kBspJob.kind},

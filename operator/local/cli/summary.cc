@@ -109,7 +109,7 @@ std::vector<SeatLog> logs_of_seats(const std::string& log_dir, const crds::BspJo
 
 std::vector<SeatLog> rank_logs(const std::string& log_dir, const crds::BspJob& job, std::uint32_t rank) {
   if (rank >= job.status.ranks.size()) return {};
-  return crds::most_seats(job.spec) == 1 ? logs_of_pods(log_dir, job, rank) : logs_of_seats(log_dir, job);
+  return crds::most_seats(job) == 1 ? logs_of_pods(log_dir, job, rank) : logs_of_seats(log_dir, job);
 }
 
 Result<bool> has_all_output(Store& store, const crds::BspJob& job, std::uint32_t rank, Time now) {

@@ -229,7 +229,7 @@ class WaveBuilder {
   void share_pod(migrate::Move& move) {
     const std::string left = move.source_set == move.target_set ? move.source_node : "";
     Filling& filling = filling_[{move.target_node, left, wants_its_node(move.migration, o_)}];
-    if (filling.seats == 0 || filling.seats >= most_seats(o_.job.spec)) filling = {move.target_pod, 0};
+    if (filling.seats == 0 || filling.seats >= most_seats(o_.job)) filling = {move.target_pod, 0};
     move.target_pod = filling.pod;
     move.target_local = filling.seats++;
   }

@@ -98,7 +98,7 @@ std::uint32_t pods_of(const crds::RankPlaces& ranks) {
 std::string pod_group_name(const crds::BspJob& job, std::uint32_t generation, std::uint32_t pods) {
   constexpr std::size_t kLongest = 63;  // of a label's value
   std::string start = generation == 0 ? "" : std::format("-{}", generation);
-  if (crds::most_seats(job.spec) > 1) start += std::format("-p{}", pods);
+  if (crds::most_seats(job) > 1) start += std::format("-p{}", pods);
   const JobId id{job.metadata.name, job.metadata.uid};
   const std::size_t whole = name_of_job(id).size() + start.size();
   const std::size_t over = whole > kLongest ? whole - kLongest : 0;

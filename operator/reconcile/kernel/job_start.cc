@@ -196,6 +196,10 @@ std::string JobKernel::waits_for_slots(const std::vector<std::string>& sets, boo
 
 void JobKernel::place_all(const std::vector<ProcessorId>& mapping, const decide::Platform& platform) {
   status().set_label = o.job.spec.sets.label;
+  // The processes of a set run with the runtime that they were dumped in, which may know one rank a pod.
+  const bool may_resume = status().checkpoint && !status().checkpoint->sets.empty();
+  const bool unset = o.job.spec.ranks_per_pod.is_unset();
+  status().shares_pods = unset && crds::may_share_pods(o.job.spec) && (!may_resume || status().shares_pods);
   status().ranks.resize(mapping.size());
   for (std::uint32_t r = 0; r < mapping.size(); ++r) {
     crds::RankPlace& place = status().ranks[r];
@@ -213,7 +217,8 @@ void JobKernel::place_all(const std::vector<ProcessorId>& mapping, const decide:
 // Ranks on one node share pods, each of which is named after its first rank. A pod's generation is none that any of its ranks
 // has had.
 void JobKernel::seat_all() {
-  const std::uint32_t most = most_seats(o.job.spec);
+  const std::uint32_t most = most_seats(o.job.spec, status());
+  const bool fills = fills_nodes(o.job.spec, status());
   std::map<std::pair<std::string_view, std::string_view>, std::vector<std::uint32_t>> filling;  // pods, by Set and node
   const auto seat = [&](const std::vector<std::uint32_t>& ranks) {
     std::uint32_t generation = 0;
@@ -228,8 +233,7 @@ void JobKernel::seat_all() {
   for (const crds::RankPlace& place : status().ranks) {
     std::vector<std::uint32_t>& ranks = filling[{place.set, place.node}];
     // Where a pool's first node is still to come, nobody knows what it has slots for.
-    const bool is_auto = o.job.spec.ranks_per_pod.most == crds::RanksPerPod::kAuto;
-    if (ranks.size() >= most || (is_auto && place.node.empty() && !ranks.empty())) seat(std::exchange(ranks, {}));
+    if (ranks.size() >= most || (fills && place.node.empty() && !ranks.empty())) seat(std::exchange(ranks, {}));
     ranks.push_back(place.rank.value);
   }
   for (const auto& [at, ranks] : filling) seat(ranks);
@@ -350,7 +354,7 @@ void JobKernel::NotReady::add(const crds::RankPlace& place, std::string_view lac
 
 std::vector<std::uint32_t> JobKernel::ranks_beside(const crds::RankPlace& first) const {
   std::vector<std::uint32_t> ranks;
-  if (most_seats(o.job.spec) == 1) return ranks;
+  if (most_seats(o.job) == 1) return ranks;
   for (const crds::RankPlace& place : o.job.status.ranks)  // seats were filled in the order of ranks
     if (place.local != 0 && place.pod == first.pod) ranks.push_back(place.rank.value);
   return ranks;

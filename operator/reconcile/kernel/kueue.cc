@@ -64,7 +64,7 @@ void add_pods(const std::string& set, std::uint32_t ranks, std::uint32_t most, P
 PodsBySet pods_by_set(const Observed& o) {
   const auto sets = observe::set_names(o.job.spec.sets, o.nodes);
   const auto platform = platform_at_start(o, nodes_without_jobs(o));
-  const bool is_auto = o.job.spec.ranks_per_pod.most == crds::RanksPerPod::kAuto;
+  const bool is_auto = crds::fills_nodes(o.job.spec);
   const std::uint32_t most = most_seats(o.job.spec);
   PodsBySet pods;
   if (const auto mapping = decide::initial_mapping(o.job.spec.initial_mapping, o.job.spec.ranks, platform)) {

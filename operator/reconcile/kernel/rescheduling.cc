@@ -22,7 +22,7 @@ observe::Places places_of(const Observed& o) {
   observe::Places places{.sets = sets_of_ranks(o), .nodes = {}, .alone = {}, .held_back = held_back_by_limit(o)};
   for (const crds::RankPlace& place : o.job.status.ranks) places.nodes.push_back(place.node);
   places.alone = observe::slowed_by_each_other(places.nodes, o.nodes);
-  if (crds::most_seats(o.job.spec) > 1)
+  if (crds::most_seats(o.job) > 1)
     for (const crds::RankPlace& place : o.job.status.ranks) places.pods.push_back(place.pod);
   return places;
 }

@@ -130,7 +130,7 @@ std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
   std::vector<observe::RankFacts> ranks;
   std::vector<std::string> set_of_rank;
   const FailedMoves failed(o);
-  const bool pods = crds::most_seats(o.job.spec) > 1;
+  const bool pods = crds::most_seats(o.job) > 1;
   for (const crds::RankPlace& place : o.job.status.ranks) {
     set_of_rank.push_back(place.set);
     ranks.push_back(facts_of(place, collector_, moves_, failed, cpu, o));

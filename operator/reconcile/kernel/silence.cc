@@ -29,7 +29,7 @@ const SidecarFacts* expected(const crds::RankPlace& place, const Observed& o) {
 // Ranks of one pod have one sidecar, which counts once.
 class FirstOfPod {
  public:
-  explicit FirstOfPod(const Observed& o) : alone_(most_seats(o.job.spec) == 1) {}
+  explicit FirstOfPod(const Observed& o) : alone_(most_seats(o.job) == 1) {}
   bool is_first(const crds::RankPlace& place) { return alone_ || pods_.insert(place.pod).second; }
 
  private:

@@ -318,6 +318,48 @@ TEST(MakePod, MultipliesTheAppContainer) {
   EXPECT_EQ(mount_at(container(alone, "app"), "/scratch").at("subPath"), "a");
 }
 
+// Nothing that the template gives each pod would then be missing for a rank.
+TEST(RanksPerPod, UnsetFillsNodesWhereAPodHasNothingOfARank) {
+  const auto seats_with = [](const std::string& at, const json& value) {
+    crds::BspJob job = job_with({{"name", "app"}, {"image", "i"}});
+    if (!at.empty()) job.spec.pod_template[json::json_pointer(at)] = value;
+    EXPECT_FALSE(json(job).at("spec").contains("ranksPerPod"));
+    return most_seats(job);
+  };
+  const std::string spec = "/spec", app = "/spec/containers/0";
+  EXPECT_EQ(seats_with("", {}), 256u);
+  EXPECT_EQ(seats_with(app + "/env", json::array({{{"name", "A"}, {"value", "b"}}})), 256u);
+  EXPECT_EQ(seats_with(app + "/resources", {{"requests", {{"cpu", "1"}}}}), 256u);
+  EXPECT_EQ(seats_with(spec + "/volumes", json::array({{{"name", "a"}, {"emptyDir", json::object()}}})), 256u);
+  const json port = {{"containerPort", 80}}, by_name = {{"fieldRef", {{"fieldPath", "metadata.name"}}}};
+  const std::map<std::string, json> of_a_rank{
+      {spec + "/containers/1", {{"name", "helper"}, {"image", "i"}}},
+      {spec + "/initContainers", json::array({{{"name", "first"}, {"image", "i"}}})},
+      {spec + "/resources", {{"limits", {{"memory", "1Gi"}}}}},
+      {spec + "/resourceClaims", json::array({{{"name", "a"}}})},
+      {app + "/ports", json::array({port})},
+      {app + "/readinessProbe", {{"tcpSocket", {{"port", 80}}}}},
+      {app + "/env", json::array({{{"name", "A"}, {"valueFrom", by_name}}})}};
+  for (const auto& [at, value] : of_a_rank) EXPECT_EQ(seats_with(at, value), 1u) << at;
+  crds::BspJob gang = job_with({{"name", "app"}, {"image", "i"}});
+  gang.spec.scheduling.gang = crds::Gang::kVolcano;
+  EXPECT_EQ(most_seats(gang), 1u);
+}
+
+TEST(RanksPerPod, UnsetSharesPodsFromTheNextAttemptOn) {
+  World w(three_slots(crds::RanksPerPod::kUnset));
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+  EXPECT_THAT(w.pods, SizeIs(2));
+  EXPECT_EQ(most_seats(w.job), 256u);
+  // An older operator has begun it: its sidecars may serve one rank.
+  World old(three_slots(1));
+  ASSERT_TRUE(old.run_until(JobPhase::kRunning)) << old.trace;
+  old.job.spec.ranks_per_pod = {};
+  EXPECT_EQ(most_seats(old.job), 1u);
+  old.job.status.ranks.clear();
+  EXPECT_EQ(most_seats(old.job), 256u);
+}
+
 TEST(RanksPerPod, IsANumberOrAuto) {
   crds::BspJob job = job_with({{"name", "app"}, {"image", "i"}});
   for (const auto& [value, most] : {std::pair{json(1), 1u}, {json(7), 7u}, {json(256), 256u}, {json("Auto"), 256u}}) {

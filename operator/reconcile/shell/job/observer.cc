@@ -110,7 +110,7 @@ Observed JobObserver::observe(Cluster cluster, const Sidecars& sidecars) const {
 std::vector<observe::NodeFacts> JobObserver::nodes_of(const Cluster& cluster) const {
   const std::string mine = job_ref_.key();
   const Resources rank = rank_requests(cluster.job);
-  const std::uint32_t seats = crds::most_seats(cluster.job.spec);
+  const std::uint32_t seats = crds::most_seats(cluster.job);
   const std::int64_t cpu_used = cpu_used_by_rank(cluster.job.spec.pod_template);
   const auto reserved = reserved_by_others(
       cluster.reservations, mine,
@@ -166,7 +166,7 @@ StartQueue JobObserver::queue_of(const Cluster& cluster) const {
     if (!node.takes_pods) continue;
     Resources free = node.allocatable;
     free -= usage_.of_no_job(node.facts.name);
-    const std::uint32_t slots = slots_of(free, rank, crds::most_seats(job.spec));
+    const std::uint32_t slots = slots_of(free, rank, crds::most_seats(job));
     queue.all[node.facts.set] += slots;
     queue.on_node[node.facts.name] = slots;
   }
