@@ -8,6 +8,7 @@
 #include "crds/names.h"
 #include "operator/reconcile/kernel/gang.h"
 #include "operator/reconcile/kernel/json_child.h"
+#include "operator/reconcile/kernel/pods/pod_parts.h"
 
 namespace bsp::reconcile {
 namespace {
@@ -18,20 +19,6 @@ using nlohmann::json;
 constexpr const char* kDefaultContainer = "kubectl.kubernetes.io/default-container";
 
 constexpr std::chrono::minutes kPatience{10};  // of a rank in MPI_Init, beyond the limit of the job's start
-
-// Adds the entry, or replaces the one of the same name, so that no template can override it.
-void put(json& list, const json& entry) {
-  for (json& other : list)
-    if (text_at(other, "name") == text_at(entry, "name")) {
-      other = entry;
-      return;
-    }
-  list.push_back(entry);
-}
-
-void put_env(json& container, std::string_view name, const std::string& value) {
-  put(child(container, "env", json::value_t::array), {{"name", name}, {"value", value}});
-}
 
 std::string joined(const std::vector<std::string>& parts, char by) {
   std::string text;
@@ -169,89 +156,6 @@ void adapt_app(json& app, std::uint32_t local, const std::string& user, const cr
   put(mounts, run);
   const auto at_shm = [](const json& mount) { return text_at(mount, "mountPath") == kSharedMemory; };
   if (shares && std::ranges::none_of(mounts, at_shm)) put(mounts, {{"name", "bsp-shm"}, {"mountPath", kSharedMemory}});
-}
-
-json unprivileged() {
-  return {{"allowPrivilegeEscalation", false},
-          {"capabilities", {{"drop", {"ALL"}}}},
-          {"seccompProfile", {{"type", "RuntimeDefault"}}}};
-}
-
-// Our own containers pass the restricted Pod Security Standard. They run as another user than the program, which must not
-// be able to replace their files in /run/bsp.
-json restricted(const json& pod_spec) {
-  constexpr int kOurUser = 64600, kOther = 64601;
-  bool taken = false;
-  auto read_ids = [&](const json& object) {
-    for (const char* id : {"runAsUser", "runAsGroup"})
-      taken |= part_at(part_at(object, "securityContext"), id) == kOurUser;
-  };
-  read_ids(pod_spec);
-  for (const json& container : part_at(pod_spec, "containers")) read_ids(container);
-  const int user = taken ? kOther : kOurUser;
-  json security = unprivileged();
-  security.update(
-      {{"runAsUser", user}, {"runAsGroup", user}, {"runAsNonRoot", true}, {"readOnlyRootFilesystem", true}});
-  return security;
-}
-
-// Only for our own containers: the template sets its own. A quota, a LimitRange or the QoS class Guaranteed needs all of
-// a pod's containers to have some.
-void add_resources(json& container, const crds::BspJob& job) {
-  if (const json& resources = job.spec.sidecar.resources; !resources.empty()) container["resources"] = resources;
-}
-
-constexpr int kStorageGroup = 64600;
-
-json secret_volume(const char* name, const std::string& secret) {
-  // The container that mounts it is not root.
-  return {{"name", name}, {"secret", {{"secretName", secret}, {"defaultMode", 0444}}}};
-}
-
-// The sidecar alone mounts it.
-void add_storage(json& spec, json& volumes, const crds::CheckpointStorage& storage) {
-  if (const auto& s3 = storage.s3) {
-    put(volumes, secret_volume(kSetsVolume, s3->credentials_secret));
-    if (!s3->ca_secret.empty()) put(volumes, secret_volume(kSetsCaVolume, s3->ca_secret));
-    return;
-  }
-  json volume{{"name", kSetsVolume}};
-  if (storage.persistent_volume_claim)
-    volume["persistentVolumeClaim"] = {{"claimName", storage.persistent_volume_claim->claim_name}};
-  else
-    volume["hostPath"] = {{"path", storage.host_path->path}, {"type", "Directory"}};
-  put(volumes, volume);
-  // A claim's file system belongs to root. The kubelet makes it writable for a group; not where that would change the group of
-  // the user's own claims, whose template then has to name one. No process of the program gets it (kEnvGroups).
-  const auto is_claim = [](const json& v) {
-    return text_at(v, "name") != kSetsVolume &&
-           (v.contains("persistentVolumeClaim") || v.contains("ephemeral") || v.contains("csi"));
-  };
-  if (!storage.persistent_volume_claim || std::ranges::any_of(volumes, is_claim)) return;
-  json& security = child(spec, "securityContext", json::value_t::object);
-  if (!security.contains("fsGroup")) security["fsGroup"] = kStorageGroup;
-}
-
-// What the sidecar needs to reach it. The operator knows the names of Secrets, not what is in them.
-void mount_storage(json& container, const crds::CheckpointStorage& storage) {
-  const auto mount = [&](const char* volume, std::string_view path, bool read_only) {
-    json entry{{"name", volume}, {"mountPath", path}};
-    if (read_only) entry["readOnly"] = true;
-    child(container, "volumeMounts", json::value_t::array).push_back(std::move(entry));
-  };
-  const auto& s3 = storage.s3;
-  if (!s3) {
-    put_env(container, names::kEnvStorage, std::string(names::kStorageDir));
-    return mount(kSetsVolume, names::kStorageDir, false);
-  }
-  put_env(container, names::kEnvStorage,
-          std::format("s3://{}{}{}", s3->bucket, s3->prefix.empty() ? "" : "/", s3->prefix));
-  put_env(container, names::kEnvStorageEndpoint, s3->endpoint);
-  put_env(container, names::kEnvStorageRegion, s3->region);
-  mount(kSetsVolume, names::kStorageCredentials, true);
-  if (s3->ca_secret.empty()) return;
-  put_env(container, names::kEnvStorageCa, std::format("{}/{}", names::kStorageCaDir, names::kStorageCaKey));
-  mount(kSetsCaVolume, names::kStorageCaDir, true);
 }
 
 // All ranks of a pod may arrive in it together.
@@ -430,7 +334,7 @@ json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDef
   containers.insert(containers.end(), further.begin(), further.end());
   spec["containers"] = std::move(containers);
   // After the program's groups are known: that of the storage is none of them.
-  if (const auto& storage = job.spec.checkpoint.storage) add_storage(spec, volumes, *storage);
+  if (const auto& storage = job.spec.checkpoint.storage) add_storage(spec, volumes, *storage, volumes);
   json& init = child(spec, "initContainers", json::value_t::array);
   // First, since the user's own init containers may take long.
   json with_sidecar = json::array({sidecar_container(job, request, name, own_security, options)});
