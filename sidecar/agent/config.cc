@@ -56,6 +56,17 @@ Result<std::vector<std::uint32_t>> seats_in(const std::string& text, std::uint32
 
 }  // namespace
 
+storage::Location Config::storage_from_environment() {
+  std::error_code missing;  // then there is no such program either
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", missing);
+  return {.place = variable(names::kEnvStorage),
+          .endpoint = variable(names::kEnvStorageEndpoint),
+          .region = variable(names::kEnvStorageRegion),
+          .credentials = std::string(names::kStorageCredentials),
+          .ca = variable(names::kEnvStorageCa),
+          .client = std::filesystem::path(self).replace_filename("libexec/rclone")};
+}
+
 Result<Config> Config::from_environment() {
   Config config;
   BSP_TRY(config.ranks, number(names::kEnvRanks));
@@ -76,12 +87,7 @@ Result<Config> Config::from_environment() {
   std::error_code missing;  // then there is no such file either
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", missing);
   config.runtime = build_id_of(std::filesystem::path(self).replace_filename("libbspmpi.so"));
-  config.storage = {.place = variable(names::kEnvStorage),
-                    .endpoint = variable(names::kEnvStorageEndpoint),
-                    .region = variable(names::kEnvStorageRegion),
-                    .credentials = std::string(names::kStorageCredentials),
-                    .ca = variable(names::kEnvStorageCa),
-                    .client = std::filesystem::path(self).replace_filename("libexec/rclone")};
+  config.storage = storage_from_environment();
   config.without_init = !variable(names::kEnvWithoutInit).empty();
   if (!variable(fencing::kEnvLimit).empty()) {
     BSP_TRY(const std::uint32_t limit, number(fencing::kEnvLimit));

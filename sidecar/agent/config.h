@@ -32,6 +32,8 @@ struct Config {
 
   // An error names the variable and its valid values.
   static Result<Config> from_environment();
+  // Of the checkpoint sets alone, which is all that --remove-sets needs.
+  static storage::Location storage_from_environment();
 
   [[nodiscard]] std::string path(std::string_view name) const;      // <run_dir>/<name>
   [[nodiscard]] std::string own_path(std::string_view name) const;  // in a directory private to the sidecar

@@ -5,11 +5,15 @@
 #include <sys/signalfd.h>
 
 #include <cstdio>
+#include <string_view>
 
 #include "base/core/log.h"
 #include "sidecar/agent/sidecar.h"
+#include "sidecar/agent/stored_images.h"
 
-int main() {
+int main(int argc, char** argv) {
+  if (argc == 2 && std::string_view(argv[1]) == "--remove-sets") return bsp::sidecar::remove_sets();
+
   // One malloc arena is enough for a few threads that allocate little, and freed memory is returned.
   mallopt(M_ARENA_MAX, 1);
   mallopt(M_TRIM_THRESHOLD, 256 << 10);

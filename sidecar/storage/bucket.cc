@@ -363,4 +363,27 @@ Result<std::vector<std::uint64_t>> Bucket::remove_sets(const std::string& job_ui
   return removed;
 }
 
+Result<void> Bucket::remove_job(const std::string& job_uid, GivenUp given_up) const {
+  BSP_TRY(const std::string of_job, path_of(job_uid));
+  const auto left = [&] { return ask({"lsf", "--files-only", "--recursive", of_job}, given_up); };
+  // A bucket has no directories, so a job without objects is no failure, but that of a bucket that isn't there is.
+  BSP_TRY(const Answer listed, left());
+  if (listed.status != 0) return failed(listed);
+  if (!listed.out.empty()) {
+    BSP_TRY(const Answer done, ask({"delete", of_job}, given_up));
+    if (done.status != 0) return failed(done);
+    BSP_TRY(const Answer after, left());
+    if (after.status != 0) return failed(after);
+    if (!after.out.empty())
+      return fail(ErrorCode::kUnavailable,
+                  std::format("the checkpoint storage {}: it still lists {} after it was deleted", where(),
+                              after.out.substr(0, after.out.find('\n'))));
+  }
+  // Parts of uploads that were cut off; not every server can list them.
+  if (const auto swept = ask({"backend", "cleanup", of_job, "-o", "max-age=0s"}, given_up);
+      !swept || swept->status != 0)
+    log_debug("unfinished uploads can't be listed", {});
+  return {};
+}
+
 }  // namespace bsp::storage

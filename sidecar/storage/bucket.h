@@ -33,6 +33,7 @@ class Bucket final : public Storage {
   [[nodiscard]] Result<std::vector<std::uint64_t>> remove_sets(const std::string& job_uid, std::uint64_t below,
                                                                const std::vector<std::uint64_t>& keep,
                                                                GivenUp given_up = nullptr) const override;
+  [[nodiscard]] Result<void> remove_job(const std::string& job_uid, GivenUp given_up = nullptr) const override;
 
   // A run of rclone, and what has to be kept out of its messages.
   struct Run;

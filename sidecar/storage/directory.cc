@@ -157,4 +157,13 @@ Result<std::vector<std::uint64_t>> Directory::remove_sets(const std::string& job
   return removed;
 }
 
+Result<void> Directory::remove_job(const std::string& job_uid, GivenUp) const {
+  if (!is_name(job_uid)) return fail(ErrorCode::kInvalid, "the job's uid is unusable as a directory's name");
+  const std::string path = root_ + "/" + job_uid;
+  std::error_code failed;
+  std::filesystem::remove_all(path, failed);  // follows no links, and takes what is gone for removed
+  if (failed) return unusable(path, failed.value());
+  return {};
+}
+
 }  // namespace bsp::storage

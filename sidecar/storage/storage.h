@@ -82,6 +82,8 @@ class Storage {
   [[nodiscard]] virtual Result<std::vector<std::uint64_t>> remove_sets(const std::string& job_uid, std::uint64_t below,
                                                                        const std::vector<std::uint64_t>& keep,
                                                                        GivenUp given_up) const = 0;
+  // Removes all that is stored of a job, whatever it is, and nothing else. Success: nothing of it is left.
+  [[nodiscard]] virtual Result<void> remove_job(const std::string& job_uid, GivenUp given_up) const = 0;
 };
 
 // Does no I/O. Null: there is no storage.

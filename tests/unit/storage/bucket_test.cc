@@ -140,6 +140,45 @@ TEST_F(InBucket, SetsGoButThoseThatAreKeptOrNewer) {
   EXPECT_THAT(*bucket().remove_sets("0a1b-2c3d", UINT64_MAX, {}), ElementsAre(2, 4, 5));
 }
 
+TEST_F(InBucket, AJobGoesWithAllThatItStoredAndNothingElse) {
+  for (const std::uint64_t set : {1, 2, 3}) ASSERT_TRUE(store(name_of(0, set), "x"));
+  for (const char* uid : {"0a1b-2c3d-2", "another"}) {
+    ImageName others = name_of(0, 1);
+    others.job_uid = uid;
+    ASSERT_TRUE(store(others, "x"));
+  }
+  const auto removed = bucket().remove_job("0a1b-2c3d");
+  ASSERT_TRUE(removed) << removed.error().message;
+  for (const std::uint64_t set : {1, 2, 3}) EXPECT_FALSE(fs::exists(file(name_of(0, set)))) << set;
+  for (const char* uid : {"0a1b-2c3d-2", "another"}) {
+    ImageName others = name_of(0, 1);
+    others.job_uid = uid;
+    EXPECT_EQ(read(others), "x") << uid;
+  }
+  EXPECT_TRUE(bucket().remove_job("0a1b-2c3d")) << "again";
+  EXPECT_TRUE(bucket().remove_job("unknown"));
+  for (const char* out : {"", "..", "../another"})
+    EXPECT_EQ(bucket().remove_job(out).error().code, ErrorCode::kInvalid) << out;
+}
+
+// With each of its requests refused in turn: either nothing is left, or an error says why.
+TEST_F(InBucket, AJobThatCanNotBeRemovedIsNamed) {
+  for (const int passed : {0, 1, 2, 3}) {
+    for (const std::uint64_t set : {1, 2}) ASSERT_TRUE(store(name_of(static_cast<unsigned>(passed), set), "x"));
+    proxy_->set_after(passed, Fault::kAnswers403);
+    const auto removed = bucket().remove_job("0a1b-2c3d");
+    proxy_->set(Fault::kNone);
+    EXPECT_TRUE(passed > 0 || !removed);
+    if (!removed) check_message(removed.error(), "allow the key to put, get, list and delete");
+    EXPECT_TRUE(!removed || !read(name_of(static_cast<unsigned>(passed), 1))) << passed;
+    ASSERT_TRUE(bucket().remove_job("0a1b-2c3d"));
+  }
+  location_.place = "s3://no-such-bucket/team";
+  const auto none = bucket().remove_job("0a1b-2c3d");
+  ASSERT_FALSE(none) << "a bucket that isn't there is no removal";
+  EXPECT_THAT(none.error().message, HasSubstr("create the bucket"));
+}
+
 // By each way to store and read.
 TEST_F(InBucket, AServerThatRefusesIsNamedWithTheRemedy) {
   ASSERT_TRUE(store(name_of(1), "there"));

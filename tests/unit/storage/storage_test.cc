@@ -289,6 +289,33 @@ TEST_F(InDirectory, SetsGoButThoseThatAreKeptOrNewer) {
   EXPECT_TRUE(Directory(root_).remove_sets("unknown", 5, {}));
 }
 
+TEST_F(InDirectory, AJobGoesWithAllThatItStoredAndNothingElse) {
+  for (const std::uint64_t set : {1, 2}) EXPECT_TRUE(store(name_of(0, set), "x"));
+  std::ofstream(root_ + "/0a1b-2c3d/set-1/.rank-0.cut-off") << "x";
+  fs::create_directories(root_ + "/0a1b-2c3d/of-another-version/below");
+  fs::create_directories(root_ + "/0a1b-2c3d-2/set-1");  // whose uid begins with it
+  fs::create_directories(root_ + "/another/set-1");
+  fs::create_directory_symlink(root_ + "/another", root_ + "/0a1b-2c3d/link");
+  const Directory directory(root_);
+  EXPECT_TRUE(directory.remove_job("0a1b-2c3d"));
+  EXPECT_FALSE(fs::exists(root_ + "/0a1b-2c3d"));
+  for (const char* other : {"/0a1b-2c3d-2/set-1", "/another/set-1"}) EXPECT_TRUE(fs::exists(root_ + other)) << other;
+  EXPECT_TRUE(directory.remove_job("0a1b-2c3d")) << "again";
+  // A link in its place is removed, and not what it leads to.
+  fs::create_directory_symlink(root_ + "/another", root_ + "/0a1b-2c3d");
+  EXPECT_TRUE(directory.remove_job("0a1b-2c3d"));
+  EXPECT_TRUE(fs::exists(root_ + "/another/set-1"));
+  for (const char* out : {"", ".", "..", "../another", "a/b"})
+    EXPECT_EQ(directory.remove_job(out).error().code, ErrorCode::kInvalid) << out;
+}
+
+TEST_F(InDirectory, AJobThatCanNotBeRemovedIsNamed) {
+  const auto removed = Directory("/proc/self").remove_job("fdinfo");  // that root can't remove either
+  ASSERT_FALSE(removed);
+  EXPECT_THAT(removed.error().message, HasSubstr("/proc/self/fdinfo"));
+  EXPECT_NE(removed.error().code, ErrorCode::kInvalid);
+}
+
 TEST_F(InDirectory, AMissingRootIsNamed) {
   const auto image = Directory(root_ + "/none").create(name_of(0));
   ASSERT_FALSE(image);
