@@ -34,6 +34,9 @@ enum class CpuLevel { kNative, kCommon };
 // Whether files on volumes that pods share must be as they were when a set was made.
 enum class SharedFiles { kCheck, kIgnore };
 
+// What becomes of the checkpoint sets of a job that is deleted.
+enum class ReclaimPolicy { kDelete, kRetain };
+
 struct SetsSpec {
   std::string label = "migbsp.io/set";  // node label whose value names the node's Set
   std::vector<std::string> names;       // the Sets to use, in this order; empty: every Set found, by name
@@ -101,7 +104,8 @@ struct CheckpointSpec {
   std::uint32_t keep = 2;       // sets, >= 1
   std::string grace = "2m";     // for a last set before the pods of a job that is suspended go
   SharedFiles shared_files = SharedFiles::kCheck;
-  std::optional<CheckpointStorage> storage;  // not set: no sets are made
+  ReclaimPolicy reclaim_policy = ReclaimPolicy::kDelete;  // may change while the job exists
+  std::optional<CheckpointStorage> storage;               // not set: no sets are made
 };
 
 struct SidecarSpec {
@@ -422,6 +426,7 @@ Result<void> validate(const BspJobSpec& spec);
 constexpr auto names_of(Of<ReschedulingMode>) { return std::to_array<std::string_view>({"Migrate", "Advise", "Off"}); }
 constexpr auto names_of(Of<CpuLevel>) { return std::to_array<std::string_view>({"Native", "Common"}); }
 constexpr auto names_of(Of<SharedFiles>) { return std::to_array<std::string_view>({"Check", "Ignore"}); }
+constexpr auto names_of(Of<ReclaimPolicy>) { return std::to_array<std::string_view>({"Delete", "Retain"}); }
 constexpr auto names_of(Of<CleanPodPolicy>) { return std::to_array<std::string_view>({"All", "Running", "None"}); }
 constexpr auto names_of(Of<Gang>) {
   return std::to_array<std::string_view>({"Reserve", "PodGroup", "SchedulerPlugins", "Volcano"});

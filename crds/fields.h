@@ -80,6 +80,7 @@ constexpr void fields_of(Of<CheckpointSpec>, auto&& v) {
   v("keep", &CheckpointSpec::keep);
   v("grace", &CheckpointSpec::grace);
   v("sharedFiles", &CheckpointSpec::shared_files);
+  v("reclaimPolicy", &CheckpointSpec::reclaim_policy);
   v("storage", &CheckpointSpec::storage);
 }
 constexpr void fields_of(Of<SidecarSpec>, auto&& v) { v("resources", &SidecarSpec::resources); }

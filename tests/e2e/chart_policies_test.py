@@ -47,6 +47,23 @@ OPERATORS_PODS = [
     ({"spec.containers.1": {**HELPER, "securityContext": {"capabilities": {"add": ["SYS_ADMIN"]}}}}, "beyond those of the baseline"),
     ({"spec.containers.1": {**HELPER, "securityContext": {"capabilities": {"add": ["NET_BIND_SERVICE"]}}}}, ""),
 ]
+# The pod that removes a deleted job's checkpoint sets.
+RECLAIMS = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "j-6d1d-reclaim", "ownerReferences": [OWNER]},
+            "spec": {"hostUsers": False, "restartPolicy": "OnFailure",
+                     "volumes": [{"name": "bsp-sets", "secret": {"secretName": "keys", "optional": True}}],
+                     "containers": [{"name": "reclaim", "image": "i", "command": ["/bsp/bsp-sidecar", "--remove-sets"], "securityContext": {
+                         "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "seccompProfile": {"type": "RuntimeDefault"},
+                         "runAsUser": 64600, "runAsNonRoot": True, "readOnlyRootFilesystem": True}}]}}
+RECLAIMING_PODS = [
+    ({}, ""),
+    ({"metadata.ownerReferences": None}, "pods and Secrets of BSPJobs only"),
+    ({f"{APP}.name": "other"}, "exactly the capabilities"),
+    ({f"{APP}.securityContext.runAsNonRoot": False, f"{APP}.securityContext.runAsUser": 0}, "exactly the capabilities"),
+    ({f"{APP}.securityContext.capabilities.add": ["NET_BIND_SERVICE"]}, "exactly the capabilities"),
+    ({f"{APP}.securityContext.capabilities.add": OURS}, "exactly the capabilities"),
+    ({"spec.containers.1": HELPER}, "exactly the capabilities"),
+    ({"spec.initContainers": [HELPER]}, "exactly the capabilities"),
+]
 # The same in a namespace of jobs: what owns the node is refused, too.
 OPERATORS_PODS_THERE = [
     ({}, ""),
@@ -187,6 +204,23 @@ class Policies(unittest.TestCase):
         self.check(POD, "free", OPERATORS_PODS, OPERATOR)
         self.check(POD, "tenants", OPERATORS_PODS, OPERATOR, one_of_two=True)
         self.check(POD, "tenants", OPERATORS_PODS_THERE, OPERATOR)
+
+    def test_the_operator_makes_pods_that_remove_sets(self):
+        self.check(RECLAIMS, "free", RECLAIMING_PODS, OPERATOR)
+        self.check(RECLAIMS, "tenants", RECLAIMING_PODS, OPERATOR, one_of_two=True)
+
+    def test_what_may_change_of_the_checkpoints_of_a_job(self):
+        kept = {"storage": {"hostPath": {"path": "/sets"}}, "sizeLimit": "1Gi"}
+        made = job()
+        made["metadata"]["name"] = "kept"
+        made["spec"]["checkpoint"] = kept
+        kubectl("create", "-n", "free", "-f", "-", text=json.dumps(made))
+        self.addCleanup(kubectl, "delete", "bspjob", "kept", "-n", "free")
+        for change, good in (({"reclaimPolicy": "Retain"}, True), ({"reclaimPolicy": "Keep"}, False), ({"keep": 3}, False),
+                             ({"storage": {"hostPath": {"path": "/elsewhere"}}}, False), ({"storage": None}, False), ({"sizeLimit": "2Gi"}, False)):
+            told = self.api.ask("PATCH", PLURALS["BSPJob"].format("free") + "/kept", {"spec": {"checkpoint": change}},
+                                content="application/merge-patch+json")
+            self.assertEqual(told == "", good, (change, told))
 
     def test_nobody_takes_over_a_node_in_a_namespace_of_jobs(self):
         self.check(PLAIN, "tenants", PODS_THERE)

@@ -73,6 +73,11 @@ class Checkpoints(InANamespace):
             job.wait_for_superstep(stored + 5)
             job.tell()
             self.check_succeeded(job, until_told())
+            sets = self.here / job.object()["metadata"]["uid"]
+            self.assertTrue(sets.exists(), "they stay until the job is deleted")
+            job.delete("--timeout=150s")
+            self.assertFalse(sets.exists(), "they go with it")
+            self.assertNotIn("SetsLeft", dict(self.space.events("lost")))
 
     def test_a_suspended_job_goes_on_in_another_pool(self):
         with job_of(self.space, self.manifest("held", "1h", 2, sets={"names": ["fast", "medium"]}, initialMapping="Contiguous")) as job:

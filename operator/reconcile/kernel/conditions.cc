@@ -55,6 +55,13 @@ constexpr auto kKinds = std::to_array<ConditionKind>({
     {kNotCheckpointable, "a rank could not be dumped, so that the job has no newer checkpoint set to go on from",
      "CheckpointFailed, Postponed", "rank 3: it holds a connected socket (fd 7)",
      "let the program release what is named (docs/what-moves.md); it ends with the next set that is made"},
+    {kSetsNotRemoved, "a job that is being deleted has checkpoint sets that can't be removed yet",
+     "StorageRefused, PodRefused, PodWaits, InUse, GivenUp",
+     "the checkpoint storage s3://sets at https://minio.storage:9000: AccessDenied; allow the key to put, get, list "
+     "and "
+     "delete objects below the prefix",
+     "correct what it names; it is tried for three minutes, then the job goes, and the event SetsLeft names what "
+     "stays"},
     {kReportsRejected, "a sidecar has sent something impossible lately", "NotBelieved",
      "a message of the sidecar of rank 1 (heat-r1-g0) was rejected; the scheduler works without it",
      "see the logs of the sidecar and the operator"},

@@ -37,6 +37,7 @@ inline constexpr const char* kCpuThrottled = "CPUThrottled";
 inline constexpr const char* kDraining = "Draining";
 inline constexpr const char* kWaveDelayed = "WaveDelayed";
 inline constexpr const char* kNotCheckpointable = "NotCheckpointable";
+inline constexpr const char* kSetsNotRemoved = "SetsNotRemoved";
 inline constexpr const char* kReportsRejected = "ReportsRejected";
 inline constexpr const char* kSidecarSilent = "SidecarSilent";
 inline constexpr const char* kOperatorCutOff = "OperatorCutOff";

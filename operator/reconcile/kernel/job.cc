@@ -7,6 +7,7 @@
 
 #include "crds/fencing.h"
 #include "operator/reconcile/kernel/checkpoints.h"
+#include "operator/reconcile/kernel/checkpoints/reclaim.h"
 #include "operator/reconcile/kernel/checkpoints/suspension.h"
 #include "operator/reconcile/kernel/drain.h"
 #include "operator/reconcile/kernel/gang.h"
@@ -274,10 +275,13 @@ void JobKernel::by_phase() {
 
 void JobKernel::deleted() {
   delete_all_pods();
-  // Nothing starts again, so lost pods needn't be waited for.
-  work.remove_finalizer = o.being_made.empty() && std::ranges::all_of(o.pods, [](const auto& entry) {
-                            return entry.second.lost || entry.second.vanished;
-                          });
+  if (!nothing_runs(o)) return;
+  Reclaim reclaim = reclaim_sets(o, job_limits.reclaim, status());
+  stores = reclaim.stores;
+  notices.events = std::move(reclaim.events);
+  work.make_remover = reclaim.make_remover;
+  work.delete_remover = reclaim.delete_remover;
+  work.remove_finalizer = reclaim.over;
 }
 
 // Each of these conditions comes with one event, so it is stored as soon as it turns.

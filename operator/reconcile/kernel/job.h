@@ -23,6 +23,8 @@ struct JobLimits {
   Duration restart{};
   // How long a failed rank's container may take to end after its sidecar has reported the program's exit.
   Duration container_end = std::chrono::seconds(2);
+  // How long a deleted job waits at most for its checkpoint sets to be removed: less than uninstall.timeoutSeconds of the chart.
+  Duration reclaim = std::chrono::minutes(3);
   // How long the loss of a rank may take to show after another has ended as those do that have lost a peer.
   Duration cause = std::chrono::seconds(5);
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <format>
 
+#include "operator/reconcile/kernel/checkpoints/reclaim.h"
 #include "operator/reconcile/kernel/gang.h"
 #include "operator/reconcile/kernel/rebuild.h"
 #include "operator/reconcile/kernel/waves.h"
@@ -34,6 +35,9 @@ void JobClocks::fill(Observed& o) {
   const Duration draining = draining_.of(o.leaving.empty() ? "" : "drain", {}, o.steady);
   o.draining_for = o.leaving.empty() ? Duration{} : draining;
   o.blank_for = blank_.of(is_blank(status) && !o.pods.empty() ? "blank" : "", {}, o.steady);
+  const bool reclaims = o.job.metadata.deletion_timestamp != Time{} && nothing_runs(o);
+  o.reclaiming_for = reclaiming_.of(reclaims ? "reclaim" : "", {}, o.steady);
+  if (!reclaims) o.reclaiming_for = {};
   const auto& checkpoint = status.checkpoint;
   const bool runs = status.phase == crds::JobPhase::kRunning || status.phase == crds::JobPhase::kMigrating;
   const std::uint64_t sets = checkpoint ? checkpoint->ids_used : 0;

@@ -159,6 +159,17 @@ struct SourceJob {
   std::string trouble;  // why it can't be used; the rest is empty then
 };
 
+// The pod that removes the checkpoint sets of a deleted job (checkpoints/reclaim.h).
+struct RemoverFacts {
+  bool made = false;  // there is one
+  std::string uid = {};
+  bool deleting = false;
+  bool done = false;       // all sets are removed
+  bool failed = false;     // its node has ended it
+  std::string said = {};   // what the storage has answered, or how its last try ended
+  std::string waits = {};  // why it doesn't start
+};
+
 struct Observed {
   crds::BspJob job;
   std::optional<SourceJob> source;              // of a job with spec.restoreFrom that has no status yet
@@ -178,6 +189,11 @@ struct Observed {
   PodGroupFacts pod_group;         // of a job whose start the cluster's scheduler makes all or nothing
   bool capacity_may_come = false;  // in a cluster: other jobs end, an autoscaler adds nodes
   bool images_unreadable = false;  // so the template must name the command
+  // Of a job that is being deleted:
+  bool can_remove_sets = false;  // by a pod
+  RemoverFacts remover;
+  std::optional<Error> remover_refused;  // why it can't be created
+  std::string sets_used_by;              // a job of its namespace whose status names some of its sets; "": none does
   double superstep_seconds = 0;
   // When the last superstep was seen to end, or the ranks began to run; not set while they don't.
   SteadyTime superstep_ended{};
@@ -197,6 +213,7 @@ struct Observed {
   Duration pending_for{};       // … it has seen the pending set
   Duration suspending_for{};    // … it has seen that the job is to be suspended (checkpoints/suspension.h)
   Duration blank_for{};         // … it has seen pods of the job, but no status
+  Duration reclaiming_for{};    // … it has seen that nothing runs of the job, which is being deleted
   std::map<migrate::Phase, SteadyTime> wave_since;  // … and since when the wave in each of its phases
 
   // What is known of the place where a rank is, or of any other seat; null: nothing.
@@ -248,9 +265,10 @@ struct Work {
   std::vector<migrate::Action> actions = {};  // verbs to sidecars
   std::vector<MigrationDeletion> delete_migrations = {};
   WorkloadWrites workload = {};
-  nlohmann::json pod_group = {};  // to be created unless it is there; null: none is needed now
-  bool remove_finalizer = false;  // the job is being deleted and nothing of it is left
-  bool remove_job = false;        // its time to live after the end is over
+  nlohmann::json pod_group = {};                      // to be created unless it is there; null: none is needed now
+  bool make_remover = false, delete_remover = false;  // the pod that removes its checkpoint sets
+  bool remove_finalizer = false;                      // the job is being deleted and nothing of it is left
+  bool remove_job = false;                            // its time to live after the end is over
   Notices notices = {};
 };
 

@@ -5,6 +5,7 @@
 
 #include "crds/stored_status.h"
 #include "operator/kube/fields.h"
+#include "operator/reconcile/kernel/checkpoints/reclaim.h"
 #include "operator/reconcile/kernel/checkpoints/skew.h"
 #include "operator/reconcile/kernel/gang.h"
 
@@ -59,13 +60,16 @@ void keep_our_owner(Object& metadata) {
 
 // {"running": {}} says that a container runs; the start time isn't needed. Of an earlier termination, only the reason.
 void trim_container_status(Object& container) {
-  const std::string before = text_at(part_at(part_at(container, "lastState"), "terminated"), "reason");
+  const kube::Object last = part_at(part_at(container, "lastState"), "terminated");
+  const std::string before = text_at(last, "reason");
   keep(container, {"name", "state", "imageID"});
   if (!container.is_object()) return;
   const std::string name = text_at(container, "name");
   if (name != names::kAppContainer && name != names::kSidecarContainer)
     container.erase("imageID");  // these are compared
   if (!before.empty()) container["lastState"] = {{"terminated", {{"reason", before}}}};
+  if (!before.empty() && name == kReclaimContainer)  // what the storage said at its last try
+    container["lastState"]["terminated"]["message"] = text_at(last, "message");
   if (!part_at(container, "state").is_object()) return;
   Object& state = container["state"];
   keep_in(state, "running", {});

@@ -35,6 +35,7 @@ void World::tick() {
   now += kTick;
   steady += kTick;
   start_pods();
+  run_remover();
   advance();
   auto due = std::ranges::partition(messages_, [&](const Message& m) { return m.at > tick_; });
   const std::vector<Message> arrived(due.begin(), due.end());
@@ -66,6 +67,16 @@ void World::start_pods() {
       if (!seat.target && !resumes) seat.process = Process::kStarting, s.phase = wire::RankPhase::kStarting;
     });
   }
+}
+
+void World::run_remover() {
+  if (!remover) return;
+  if (remover->deleting) return remover.reset();
+  if (remover->done || remover->failed || storage_hangs) return;
+  remover->said = storage_refuses;
+  if (!storage_refuses.empty()) return;
+  storage.clear();
+  remover->done = true;
 }
 
 void World::for_each_pod(const std::function<void(simulated::Pod&)>& f) {
@@ -218,6 +229,7 @@ void World::restart_operator(int down_for) {
   pod_group = {};
   vanished_ = {};
   unwritten_.clear();
+  remover_refused_.reset();
   decided.reset();
   operator_up_at_ = tick_ + down_for;
   if (options_.seed) std::erase_if(messages_, [&](const Message&) { return random(0, 1) == 0; });
@@ -263,7 +275,7 @@ void World::check_invariants() {
     if (static_cast<std::uint32_t>(held[pod.node]) > options_.slots) violate("more ranks than slots on " + pod.node);
   }
   // Whatever the status names is complete, and stays.
-  if (job.status.checkpoint && !storage_is_damaged)
+  if (job.status.checkpoint && !storage_is_damaged && !(remover && remover->done))
     for (const crds::StoredSet& set : job.status.checkpoint->sets)
       for (std::uint32_t rank = 0; rank < options_.ranks; ++rank)
         if (!storage.contains({set.id, rank}))

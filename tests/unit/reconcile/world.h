@@ -180,10 +180,21 @@ class World : public simulated::Cluster {
   bool scheduled = false;
   std::function<bool(const PodRequest&)> finds_no_node = {};  // of these, none; not set: each does
   bool removed = false;                                       // the job object is gone
-  bool storage_is_damaged = false;                            // by the test, so that a named set may be incomplete
-  int conflicts = 0;                                          // so many of the next writes of the status fail
-  int die_after_stores = -1;                                  // the operator dies right after so many more writes
-  int slow_start = 1;                                         // ticks until a new pod is up
+  // The pod that removes the deleted job's sets.
+  struct Remover {
+    bool deleting = false, failed = false, done = false;
+    std::string said = {};
+  };
+  std::optional<Remover> remover;
+  int removers = 0;  // made so far
+  bool can_remove_sets = false, storage_hangs = false;
+  std::string storage_refuses = {};  // what it answers to the remover; "": it lets the sets go
+  std::optional<Error> no_remover;   // why it can't be created
+  std::string sets_used_by = {};
+  bool storage_is_damaged = false;  // by the test, so that a named set may be incomplete
+  int conflicts = 0;                // so many of the next writes of the status fail
+  int die_after_stores = -1;        // the operator dies right after so many more writes
+  int slow_start = 1;               // ticks until a new pod is up
   migrate::Limits limits;
   JobLimits job_limits;
   Seat shown_logs_of;
@@ -201,6 +212,8 @@ class World : public simulated::Cluster {
   [[nodiscard]] std::uint64_t committed_epoch() const override;
   void container_ended(simulated::Pod& pod, int code) override;
   void start_pods();
+  void run_remover();
+  void work_on_sets(const Work& work);
   void operate();
   void keep(const Notices& notices);
   void do_work(const Work& work);
@@ -228,6 +241,7 @@ class World : public simulated::Cluster {
   std::uint32_t known_wave_ = 0;
   std::map<std::string, crds::RankMigration> unwritten_;  // until the operator carries something out
   std::vector<Message> messages_;
+  std::optional<Error> remover_refused_;
   migrate::Action::Plan plan_;  // encoded last: it is large, and the same for every pod
   std::optional<wire::Token> plan_token_;
   migrate::Action::Fields plan_fields_;

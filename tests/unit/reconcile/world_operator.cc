@@ -109,6 +109,15 @@ Observed World::observe() {
     for (auto& node : o.nodes) node.taken += taken[node.name];
     o.queue = queue();
   }
+  o.can_remove_sets = can_remove_sets;
+  if (remover)
+    o.remover = {.made = true,
+                 .deleting = remover->deleting,
+                 .done = remover->done,
+                 .failed = remover->failed,
+                 .said = remover->said};
+  o.remover_refused = remover_refused_;
+  o.sets_used_by = sets_used_by;
   for (const auto& [name, m] : migrations) o.migrations.push_back(m);
   // Links exist only to pods that have an address and are not being deleted.
   std::set<Seat> tracked;
@@ -396,11 +405,29 @@ void World::do_work(const Work& work) {
     m.at = tick_ + random(0, 3);
     messages_.push_back(std::move(m));
   }
+  work_on_sets(work);
   if (work.remove_finalizer) {
     if (!pods.empty()) violate("the job goes before its pods");
     removed = true;
   }
   if (work.remove_job) remove_job();
+}
+
+void World::work_on_sets(const Work& work) {
+  if (work.make_remover && no_remover) remover_refused_ = no_remover;
+  if (work.make_remover && !no_remover && !remover) {
+    if (job.metadata.deletion_timestamp == Time{}) violate("the sets of a job that isn't deleted are removed");
+    if (!pods.empty()) violate("the sets are removed while the job's pods run");
+    if (!sets_used_by.empty()) violate("the sets are removed while another job needs them");
+    remover.emplace();
+    ++removers;
+    remover_refused_.reset();
+    note("makes the remover");
+  }
+  if (work.delete_remover && remover) remover->deleting = true;
+  const bool keeps = job.spec.checkpoint.reclaim_policy == crds::ReclaimPolicy::kRetain;
+  if (work.remove_finalizer && can_remove_sets && !keeps && !storage.empty() && !has_event("SetsLeft"))
+    violate("the job goes, and its sets stay in silence");
 }
 
 std::string World::unrest() {

@@ -77,6 +77,8 @@ void Applier::apply(const Observed& o, const Advice& advice, const Work& work, c
   pod_group_.keep(work.pod_group);
   pods_.create(o, work.create_pods, prepared.signer);
   pods_.remove(o, work.delete_pods);
+  if (work.make_remover) remover_.create(o);
+  if (work.delete_remover) remover_.remove(o);
   if (work.remove_finalizer) removal_.finish();
   if (work.remove_job) removal_.delete_job();
   show_progress(o, advice, work.progress);

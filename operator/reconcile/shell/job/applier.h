@@ -15,6 +15,7 @@
 #include "operator/reconcile/shell/job/preparation.h"
 #include "operator/reconcile/shell/job/removal.h"
 #include "operator/reconcile/shell/job/reservation_keeper.h"
+#include "operator/reconcile/shell/job/set_remover.h"
 #include "operator/reconcile/shell/job/status_writer.h"
 #include "operator/reconcile/shell/job/workloads.h"
 
@@ -27,12 +28,13 @@ inline constexpr std::chrono::seconds kIdle{1};
 class Applier {
  public:
   Applier(const JobParts& parts, StatusWriter& status, PodKeeper& pods, PodGroupKeeper& pod_group, Advisor& advisor,
-          const JobRemoval& removal)
+          const JobRemoval& removal, SetRemover& remover)
       : status_(status),
         pods_(pods),
         pod_group_(pod_group),
         advisor_(advisor),
         removal_(removal),
+        remover_(remover),
         notices_(parts),
         reservation_(parts),
         evictions_(parts),
@@ -53,6 +55,7 @@ class Applier {
   PodGroupKeeper& pod_group_;
   Advisor& advisor_;
   const JobRemoval& removal_;
+  SetRemover& remover_;
   JobNotices notices_;
   ReservationKeeper reservation_;
   EvictionGuard evictions_;

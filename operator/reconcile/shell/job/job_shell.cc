@@ -22,11 +22,12 @@ JobShell::JobShell(const ShellParts& parts, const JobRef& job, std::function<voi
       pod_group_(parts_),
       status_(parts_),
       removal_(parts_),
+      remover_(parts_),
       stored_(parts_, pods_, removal_),
       advisor_({.calls = parts.options.calls, .records = parts.options.record != nullptr}),
       preparation_(parts_, stored_, status_, pods_.maker()),
       follower_(parts_, pods_, pod_group_, advisor_),
-      applier_(parts_, status_, pods_, pod_group_, advisor_, removal_),
+      applier_(parts_, status_, pods_, pod_group_, advisor_, removal_, remover_),
       stall_(parts_) {}
 
 Duration JobShell::reconcile() {
@@ -69,6 +70,7 @@ Duration JobShell::reconcile_until_stored() {
     if (!job) return let_go();
     Observed o = follower_.observe(*job, prepared->sidecars);
     if (awaits_source(*job)) o.source = read_source(parts_.shell.client, *job, prepared->signer->grant);
+    if (job->metadata.deletion_timestamp != Time{}) remover_.add_to(o);
     follower_.ask(o, prepared->sidecars);
     const Advice advice = advisor_.advance(o);
     const Step step = reconcile_job(o, advice, parts_.shell.options.limits, parts_.shell.options.job_limits);
@@ -86,6 +88,7 @@ Duration JobShell::reconcile_until_stored() {
 // to live and the next attempt to create a pod need a timer. The limits of a start are minutes.
 Duration JobShell::until_next(const Observed& o, const Work& work) const {
   const crds::JobPhase phase = o.job.status.phase;
+  if (o.job.metadata.deletion_timestamp != Time{}) return kIdle;
   if (phase == crds::JobPhase::kRunning) return std::max<Duration>(follower_.until_next_reports(), 1ms);
   // An epoch that is being opened, or a wave: limits are short, and a verb may have to be sent again.
   const bool starting = phase == crds::JobPhase::kStarting;

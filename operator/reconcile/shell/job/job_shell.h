@@ -36,6 +36,7 @@ class JobShell {
   PodGroupKeeper pod_group_;
   StatusWriter status_;
   const JobRemoval removal_;
+  SetRemover remover_;
   StoredJob stored_;
   Advisor advisor_;
   Preparation preparation_;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "operator/kube/fields.h"
+#include "operator/reconcile/kernel/checkpoints/reclaim.h"
 #include "operator/reconcile/shell/job/workloads.h"
 
 namespace bsp::reconcile {
@@ -61,8 +62,9 @@ Cluster JobObserver::read(crds::BspJob job, std::set<std::string> being_made) co
 void JobObserver::read_pods(Cluster& cluster) const {
   for (const kube::Object& pod : cache_.find(kPod, kByJob, job_ref_.key())) {
     if (!job_ref_.owns(pod)) continue;  // of an earlier job of this name
-    PodFacts facts = pod_facts(pod);
     const std::string name = kube::metadata_text(pod, "name");
+    if (name == remover_name({job_ref_.at.name, job_ref_.uid})) continue;  // no rank's
+    PodFacts facts = pod_facts(pod);
     const bool over = crds::is_finished(cluster.job.status.phase) && has_ended(pod);
     if (!facts.address.empty() && !over)
       for (std::uint32_t local = 0; local < facts.apps.size(); ++local)

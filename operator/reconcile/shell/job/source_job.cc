@@ -50,6 +50,11 @@ SourceJob read_source(kube::Client& client, const crds::BspJob& job,
     source.trouble = std::format("job {} can't be read: {}", name, read.error().message);
     return source;
   }
+  if (read->metadata.deletion_timestamp != Time{} &&
+      read->spec.checkpoint.reclaim_policy == crds::ReclaimPolicy::kDelete) {
+    source.trouble = std::format("job {} is being deleted, and with it its checkpoint sets", name);
+    return source;
+  }
   const auto granted = grant(read->metadata.uid);
   if (!granted) {
     source.trouble = granted.error().message;

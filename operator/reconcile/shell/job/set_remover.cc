@@ -1,0 +1,89 @@
+#include "operator/reconcile/shell/job/set_remover.h"
+
+#include <algorithm>
+#include <format>
+
+#include "base/core/log.h"
+#include "crds/stored_status.h"
+#include "operator/kube/fields.h"
+#include "operator/reconcile/kernel/checkpoints/reclaim.h"
+
+namespace bsp::reconcile {
+
+kube::Key SetRemover::pod() const { return job_ref_.own(kPod, remover_name({job_ref_.at.name, job_ref_.uid})); }
+
+void SetRemover::add_to(Observed& o) const {
+  o.can_remove_sets = options_.pods.scheduled;
+  if (!o.can_remove_sets || !o.job.spec.checkpoint.storage) return;
+  if (const auto there = cache_.get(pod()); there && job_ref_.owns(*there)) o.remover = remover_facts(*there);
+  {
+    const std::lock_guard lock(state_->mutex);
+    o.remover_refused = state_->refused;
+  }
+  if (!o.remover.made) o.sets_used_by = used_by();
+}
+
+// By what the statuses name, so every job of the namespace is read; but only until the pod is made.
+std::string SetRemover::used_by() const {
+  for (const kube::Object& other : cache_.list(kBspJob, job_ref_.at.name_space)) {
+    if (kube::metadata_text(other, "uid") == job_ref_.uid) continue;
+    const auto status = crds::whole_status(part_at(other, "status"));
+    if (!status) continue;
+    for (const kube::Object& set : part_at(part_at(*status, "checkpoint"), "sets"))
+      if (text_at(set, "ofJob") == job_ref_.uid) return kube::metadata_text(other, "name");
+  }
+  return "";
+}
+
+void SetRemover::create(const Observed& o) {
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (std::chrono::steady_clock::now() < state_->again) return;
+  }
+  calls_->once(
+      "create the pod that removes checkpoint sets",
+      [&client = client_, &cache = cache_, job = job_ref_, state = state_, pod = make_remover(o.job, options_.pods)] {
+        const Result<void> made = make(client, cache, job, pod);
+        const std::lock_guard lock(state->mutex);
+        if (made) {
+          state->refused.reset();
+          state->tries.reset();
+          state->again = {};
+          return;
+        }
+        if (!state->refused || state->refused->message != made.error().message)
+          log_warning("failed to create the pod that removes a deleted job's checkpoint sets",
+                      {{"job", job.key()}, {"error", made.error().message}});
+        state->refused = made.error();
+        state->again = std::chrono::steady_clock::now() + state->tries.next();
+      });
+}
+
+Result<void> SetRemover::make(kube::Client& client, kube::Cache& cache, const JobRef& job, const kube::Object& pod) {
+  auto created = client.create(pod);
+  if (!created && created.error().code == ErrorCode::kConflict) {
+    // Made before, by an operator that has ended since or by a call whose answer was lost.
+    const std::string name = kube::metadata_text(pod, "name");
+    created = client.get(job.own(kPod, name));
+    if (created && !job.owns(*created))
+      return fail(ErrorCode::kUnavailable, std::format("pod {} exists and is not this job's; delete it", name), true);
+  }
+  if (!created) return std::unexpected(created.error());
+  cache.put(*created);
+  return {};
+}
+
+void SetRemover::remove(const Observed& o) {
+  calls_->once("delete the pod that removes checkpoint sets", [&client = client_, &cache = cache_, at = pod(),
+                                                               uid = o.remover.uid] {
+    const auto removed = client.remove(at, uid);
+    if (!removed && removed.error().code != ErrorCode::kConflict && removed.error().code != ErrorCode::kNotFound)
+      log_warning("failed to delete a pod", {{"pod", at.name}, {"error", removed.error().message}});
+    if (auto left = client.get(at))
+      cache.put(*left);
+    else if (left.error().code == ErrorCode::kNotFound)
+      cache.drop(at);
+  });
+}
+
+}  // namespace bsp::reconcile

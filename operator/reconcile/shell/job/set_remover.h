@@ -1,0 +1,49 @@
+// The pod that removes the checkpoint sets of a job that is being deleted (kernel/checkpoints/reclaim.h), made off the worker.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "base/core/backoff.h"
+#include "operator/reconcile/kernel/observed.h"
+#include "operator/reconcile/shell/job/job_parts.h"
+
+namespace bsp::reconcile {
+
+class SetRemover {
+ public:
+  explicit SetRemover(const JobParts& parts)
+      : client_(parts.shell.client),
+        cache_(parts.shell.cache),
+        options_(parts.shell.options),
+        job_ref_(parts.job),
+        calls_(parts.calls) {}
+
+  // What is known of that pod, and who still needs the sets.
+  void add_to(Observed& o) const;
+  // Again after a while if it was refused.
+  void create(const Observed& o);
+  // One that its node has ended, so that another can be made.
+  void remove(const Observed& o);
+
+ private:
+  struct State {  // the call writes it, and may outlive the job
+    std::mutex mutex;
+    std::optional<Error> refused;
+    SteadyTime again{};
+    Backoff tries{std::chrono::seconds(1), std::chrono::seconds(15)};
+  };
+  [[nodiscard]] kube::Key pod() const;
+  [[nodiscard]] std::string used_by() const;
+  static Result<void> make(kube::Client& client, kube::Cache& cache, const JobRef& job, const kube::Object& pod);
+
+  kube::Client& client_;
+  kube::Cache& cache_;
+  const ShellOptions& options_;
+  const JobRef job_ref_;
+  const std::shared_ptr<JobCalls> calls_;
+  const std::shared_ptr<State> state_ = std::make_shared<State>();
+};
+
+}  // namespace bsp::reconcile
