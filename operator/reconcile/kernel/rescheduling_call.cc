@@ -15,6 +15,7 @@
 #include "operator/reconcile/kernel/move_memory.h"
 #include "operator/reconcile/kernel/rescheduling.h"
 #include "operator/reconcile/kernel/seats/free_seats.h"
+#include "operator/reconcile/kernel/seats/postponed_moves.h"
 #include "operator/reconcile/kernel/status.h"
 #include "operator/record/line.h"
 
@@ -89,7 +90,8 @@ void limit_moves(decide::Params& params, std::uint32_t most) {
 }
 
 observe::RankFacts facts_of(const crds::RankPlace& place, const observe::Collector& collector, const Moves& moves,
-                            const FailedMoves& failed, const observe::CpuFacts& cpu, const Observed& o) {
+                            const FailedMoves& failed, const PostponedMoves& postponed, const observe::CpuFacts& cpu,
+                            const Observed& o) {
   observe::RankFacts facts;
   facts.node = place.node;
   facts.memory_bytes =
@@ -102,6 +104,7 @@ observe::RankFacts facts_of(const crds::RankPlace& place, const observe::Collect
   }
   for (const auto& m : o.migrations)
     if (m.spec.rank == place.rank && facts.blocked_reason.empty()) facts.blocked_reason = reason_to_hold(m, o.now);
+  if (facts.blocked_reason.empty()) facts.blocked_reason = postponed.of(place.rank.value);
   if (facts.blocked_reason.empty()) facts.blocked_reason = failed.just_failed(place.rank.value);
   if (facts.blocked_reason.empty()) facts.no_moves_to = failed.held_from(place.rank.value);
   for (const observe::CpuFacts::Closed& closed : cpu.closed_to(place.rank.value)) {
@@ -130,10 +133,11 @@ std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
   std::vector<observe::RankFacts> ranks;
   std::vector<std::string> set_of_rank;
   const FailedMoves failed(o);
+  const PostponedMoves postponed(o);
   const bool pods = crds::most_seats(o.job) > 1;
   for (const crds::RankPlace& place : o.job.status.ranks) {
     set_of_rank.push_back(place.set);
-    ranks.push_back(facts_of(place, collector_, moves_, failed, cpu, o));
+    ranks.push_back(facts_of(place, collector_, moves_, failed, postponed, cpu, o));
     if (pods) ranks.back().pod = place.pod;
     ranks.back().messages_per_byte = yardstick_.message_prices().messages_per_byte(place.rank.value);
     const auto why = too_large.find(place.rank.value);

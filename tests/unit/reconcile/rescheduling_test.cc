@@ -329,5 +329,87 @@ TEST_F(HeldRank, StaysForAWhileAfterItsTargetDidNotComeUp) {
   EXPECT_EQ(reason_of(0), "moves") << "that was another Set";
 }
 
+// A gate that parts ranks of such a communicator is postponed, whoever of them moves. The next call would propose the same move.
+TEST_F(HeldRank, StaysWhereItsCommunicatorKeepsItsPodTogether) {
+  using std::chrono::minutes;
+  const std::string shared =
+      "a communicator whose ranks share memory (MPI_COMM_TYPE_SHARED) and would part: move all of its pod's ranks "
+      "together, or let the program free it";
+  const auto postponed = [&](std::uint32_t wave, std::uint32_t rank, minutes ago, const std::string& why) {
+    crds::RankMigration m;
+    m.spec.rank = {rank};
+    m.status.wave = wave;
+    m.status.phase = Phase::kRolledBack;
+    m.status.reason = "Postponed";
+    m.status.message = "the gate was postponed for too long: " + why;
+    m.status.completion_time = o.now - ago;
+    return m;
+  };
+  const std::string both = std::format("rank 0: {}, rank 1: {}", shared, shared);
+  ASSERT_EQ(reason_of(0), "moves");
+  ASSERT_EQ(reason_of(1), "moves");
+  o.migrations = {postponed(1, 0, minutes(4), both)};
+  EXPECT_EQ(reason_of(0), "NotMigratable");
+  EXPECT_EQ(reason_of(1), "NotMigratable") << "it would part them too";
+  o.migrations = {postponed(1, 0, minutes(6), both)};
+  EXPECT_EQ(reason_of(0), "moves") << "the communicator may be gone";
+  o.migrations = {postponed(1, 0, minutes(30), both), postponed(2, 1, minutes(9), both)};
+  EXPECT_EQ(reason_of(0), "NotMigratable") << "longer after each";
+  o.migrations[1].status.completion_time = o.now - minutes(11);
+  EXPECT_EQ(reason_of(0), "moves");
+  // Two ranks of one wave are one attempt.
+  o.migrations = {postponed(2, 0, minutes(6), both), postponed(2, 1, minutes(6), both)};
+  EXPECT_EQ(reason_of(0), "moves");
+  o.migrations.clear();
+  for (std::uint32_t i = 0; i < 100; ++i) o.migrations.push_back(postponed(i, 0, minutes(61), both));
+  EXPECT_EQ(reason_of(0), "moves") << "an hour at most";
+
+  // Only some are named, so whoever shares a pod with one of them may be meant.
+  o.migrations = {postponed(1, 0, minutes(4), std::format("rank 0: {}, and 9 more", shared))};
+  EXPECT_NE(reason_of(1), "NotMigratable") << "in another pod";
+  o.job.status.ranks[1].pod = o.job.status.ranks[0].pod;
+  EXPECT_EQ(reason_of(1), "NotMigratable");
+
+  // They have parted since, so the communicator is gone; together they may have taken it with them.
+  auto moved = postponed(3, 0, minutes(1), "");
+  moved.status.phase = Phase::kSucceeded;
+  o.migrations = {postponed(1, 0, minutes(4), both), moved};
+  EXPECT_EQ(reason_of(1), "moves");
+  o.migrations.push_back(moved);
+  o.migrations.back().spec.rank = {1};
+  EXPECT_EQ(reason_of(1), "NotMigratable");
+  o.migrations = {postponed(1, 0, minutes(4), both), moved};
+  o.migrations[1].status.completion_time = o.now - minutes(20);
+  EXPECT_EQ(reason_of(1), "NotMigratable") << "that was before";
+}
+
+// A window on rank 2 postpones every gate, whoever moves.
+TEST_F(HeldRank, StaysForAWhileAfterAGateWasPostponedForAnother) {
+  using std::chrono::minutes;
+  crds::RankMigration m;
+  m.spec.rank = {0};
+  m.status.wave = 1;
+  m.status.phase = Phase::kRolledBack;
+  m.status.reason = "Postponed";
+  m.status.message = "the gate was postponed for too long: rank 2: memory that ranks share (MPI_Win_allocate_shared)";
+  m.status.completion_time = o.now - minutes(4);
+  o.migrations = {m};
+  EXPECT_EQ(reason_of(0), "NotMigratable");
+  EXPECT_EQ(reason_of(1), "NotMigratable");
+  m.status.phase = Phase::kSucceeded;
+  m.status.wave = 2;
+  m.status.completion_time = o.now - minutes(1);
+  o.migrations.push_back(m);
+  EXPECT_EQ(reason_of(0), "moves") << "a gate was passed since";
+  // Whatever stands there, nothing is held by what can't be read.
+  for (const char* odd :
+       {"", "rank", "rank : x", "rank 99999999999: x", "rank -1: x", ", and 3 more", "no rank reached it"}) {
+    o.migrations = {m};
+    o.migrations[0].status.phase = Phase::kRolledBack;
+    o.migrations[0].status.message = odd;
+    EXPECT_EQ(reason_of(0), "moves") << odd;
+  }
+}
+
 }  // namespace
 }  // namespace bsp::reconcile
