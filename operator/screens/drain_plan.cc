@@ -4,9 +4,11 @@
 #include <format>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/json/fields.h"
 #include "crds/nearest.h"
+#include "crds/seat.h"
 #include "operator/reconcile/capacity/resources.h"
 #include "operator/screens/printable.h"
 
@@ -58,8 +60,9 @@ class Plan {
     ranks_ += here.size();
     lines.emplace_back();
     lines.push_back(headline(job));
+    std::map<std::string, std::vector<Seat>> seats = free_seats(job);
     const std::string label = reconcile::set_label(job.spec.sets.label, reconcile::kept_label(job), objects_.nodes);
-    for (const crds::RankPlace* place : here) lines.push_back(fate_of(job, *place, label));
+    for (const crds::RankPlace* place : here) lines.push_back(fate_of(job, *place, label, seats));
   }
 
   [[nodiscard]] static std::string headline(const crds::BspJob& job) {
@@ -67,24 +70,72 @@ class Plan {
                        crds::to_string(job.status.phase), job.spec.run_policy.drain_timeout_seconds);
   }
 
-  // Takes the slot that it finds, so that the next rank doesn't get it too.
-  std::string fate_of(const crds::BspJob& job, const crds::RankPlace& place, const std::string& label) {
+  // By node, those that ranks of the job have left (kernel/seats/free_seats.h). That a container still waits, only its sidecar
+  // says; one that has ended doesn't.
+  [[nodiscard]] std::map<std::string, std::vector<Seat>> free_seats(const crds::BspJob& job) const {
+    std::set<Seat> taken;
+    std::set<std::string_view> with_ranks;
+    for (const crds::RankPlace& place : job.status.ranks) {
+      taken.insert(place.seat());
+      with_ranks.insert(place.pod);
+    }
+    std::map<std::string, std::vector<Seat>> free;
+    for (const json& pod : objects_.pods) {
+      const json& metadata = part_at(pod, "metadata");
+      const std::string name = text_at(metadata, "name"), node = text_at(part_at(pod, "spec"), "nodeName");
+      if (!with_ranks.contains(name) || node == leaving_ || !text_at(metadata, "deletionTimestamp").empty() ||
+          text_at(metadata, "namespace") != job.metadata.name_space)
+        continue;
+      for (const json& container : part_at(part_at(pod, "spec"), "containers"))
+        if (const auto local = local_of(text_at(container, "name")))
+          if (const Seat seat{name, *local}; !taken.contains(seat) && !has_ended(pod, text_at(container, "name")))
+            free[node].push_back(seat);
+    }
+    return free;
+  }
+
+  [[nodiscard]] static bool has_ended(const json& pod, const std::string& container) {
+    const json& statuses = part_at(part_at(pod, "status"), "containerStatuses");
+    return std::ranges::any_of(statuses, [&](const json& one) {
+      return text_at(one, "name") == container && !part_at(part_at(one, "state"), "terminated").is_null();
+    });
+  }
+
+  // Takes the seat or slot that it finds, so that the next rank doesn't get it too. As in a wave, a free seat on any node of a
+  // Set comes before a slot.
+  std::string fate_of(const crds::BspJob& job, const crds::RankPlace& place, const std::string& label,
+                      std::map<std::string, std::vector<Seat>>& seats) {
     const std::string rank = std::format("  rank {} ({})", place.rank.value, place.set);
     if (job.status.phase != crds::JobPhase::kRunning && job.status.phase != crds::JobPhase::kMigrating)
       return std::format("{} can't move while the job is {}", rank, crds::to_string(job.status.phase));
     if (!place.blocked_reason.empty()) return std::format("{} can't move now: {}", rank, place.blocked_reason);
     const Resources needed = reconcile::requests_of_rank(job.spec.pod_template, job.spec.sidecar.resources);
     for (const bool elsewhere : {false, true})
-      for (const json& node : objects_.nodes) {
-        const std::string set = text_at(labels_of(node), label);
-        if (set.empty() || (set != place.set) != elsewhere || !takes(job, node, set)) continue;
-        Resources& free = free_.at(name_of(node));
-        if (reconcile::slots_of(free, needed) == 0) continue;
-        free -= with_a_core(needed);
-        ++moves_;
-        return std::format("{} can go to {} ({}{})", rank, name_of(node), set, elsewhere ? ", another Set" : "");
-      }
+      for (const bool into_seat : {true, false})
+        for (const json& node : objects_.nodes) {
+          const std::string set = text_at(labels_of(node), label);
+          if (set.empty() || (set != place.set) != elsewhere || !takes(job, node, set)) continue;
+          const std::string taken = into_seat ? take_seat(seats[name_of(node)]) : take_slot(node, needed);
+          if (taken.empty()) continue;
+          ++moves_;
+          return std::format("{} can go to {} ({}{}){}", rank, name_of(node), set, elsewhere ? ", another Set" : "",
+                             into_seat ? ", into the free seat " + taken : "");
+        }
     return std::format("{} has nowhere to go: {}", rank, why_nowhere(job, label));
+  }
+
+  // What was taken; "" if there is none.
+  static std::string take_seat(std::vector<Seat>& seats) {
+    if (seats.empty()) return "";
+    const std::string taken = bsp::name_of(seats.front());
+    seats.erase(seats.begin());
+    return taken;
+  }
+  std::string take_slot(const json& node, const Resources& needed) {
+    Resources& free = free_.at(name_of(node));
+    if (reconcile::slots_of(free, needed) == 0) return "";
+    free -= with_a_core(needed);
+    return name_of(node);
   }
 
   // A rank that asks for no CPU counts as a core.

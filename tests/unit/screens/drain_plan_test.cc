@@ -68,6 +68,56 @@ TEST(DrainPlan, GivesNoSlotToTwoRanks) {
   EXPECT_THAT(plan, HasSubstr("nowhere to go: 1 node of a is full"));
 }
 
+// A pod of the job on a full node, with three seats of which rank 1 has one.
+TEST(DrainPlan, TakesASeatThatARankHasLeftBeforeASlot) {
+  ClusterObjects objects = one_rank();
+  crds::BspJob& job = objects.jobs[0];
+  job.status.ranks[0].pod = "weather-r0-g0";
+  job.status.ranks.push_back(job.status.ranks[0]);
+  job.status.ranks[1].rank = RankId{1};
+  job.status.ranks[1].node = "a-2";
+  job.status.ranks[1].pod = "weather-r1-g0";
+  const auto container = [](const char* name) {
+    return json{{"name", name}, {"resources", {{"requests", {{"cpu", "1"}}}}}};
+  };
+  const auto on_drained_node = [&](std::uint32_t rank) {
+    job.status.ranks.push_back(job.status.ranks[0]);
+    job.status.ranks.back().rank = RankId{rank};
+    job.status.ranks.back().local = rank;
+  };
+  objects.nodes.push_back(node_of("a-1", "a"));
+  objects.nodes.push_back(node_of("a-2", "a", "3"));
+  objects.pods = {{{"metadata", {{"name", "weather-r1-g0"}, {"namespace", "science"}}},
+                   {"spec",
+                    {{"nodeName", "a-2"},
+                     {"containers",
+                      json::array({container("app"), container("app-1"), container("app-2"), container("helper")})}}}}};
+  const json pod = objects.pods[0];
+  EXPECT_THAT(plan_of(objects), HasSubstr("rank 0 (a) can go to a-2 (a), into the free seat weather-r1-g0/app-1"));
+  on_drained_node(2);
+  on_drained_node(3);
+  on_drained_node(4);
+  EXPECT_THAT(plan_of(objects), HasSubstr("a drain moves 3 of 4 ranks away"));
+  EXPECT_THAT(plan_of(objects), HasSubstr("rank 2 (a) can go to a-2 (a), into the free seat weather-r1-g0/app-2"));
+  EXPECT_THAT(plan_of(objects), HasSubstr("rank 3 (a) can go to a-1 (a)\n"));
+  EXPECT_THAT(plan_of(objects), HasSubstr("rank 4 (a) has nowhere to go"));
+  // Not one whose container has ended, nor one of a pod that ends, of another namespace, or without ranks.
+  objects.pods[0]["status"]["containerStatuses"] =
+      json::array({{{"name", "app-1"}, {"state", {{"terminated", {{"exitCode", 137}}}}}},
+                   {{"name", "app-2"}, {"state", {{"running", json::object()}}}}});
+  EXPECT_THAT(plan_of(objects), HasSubstr("rank 0 (a) can go to a-2 (a), into the free seat weather-r1-g0/app-2"));
+  EXPECT_THAT(plan_of(objects), HasSubstr("a drain moves 2 of 4 ranks away"));
+  for (const auto& [name, value] :
+       {std::pair{"deletionTimestamp", "2026-11-21T05:00:00Z"}, {"namespace", "other"}, {"name", "weather-r9-g0"}}) {
+    objects.pods[0] = pod;
+    objects.pods[0]["metadata"][name] = value;
+    EXPECT_THAT(plan_of(objects), HasSubstr("a drain moves 1 of 4 ranks away")) << name;
+  }
+  objects.pods[0] = pod;
+  objects.nodes[2]["spec"]["unschedulable"] = true;
+  EXPECT_THAT(plan_of(objects), HasSubstr("a drain moves 1 of 4 ranks away"));
+}
+
 TEST(DrainPlan, OfRanksThatCantMove) {
   ClusterObjects objects = one_rank();
   objects.nodes.push_back(node_of("a-1", "a"));
