@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/json/fields.h"
+#include "crds/meta.h"
 #include "crds/nearest.h"
 #include "crds/reflect.h"
 
@@ -181,8 +182,11 @@ Result<void> check_one(const json& value, Shape shape, const std::string& path) 
     case kNumber:
       return value.is_number_integer() ? Result<void>() : wrong(path, "a whole number", value, "leave quotes out");
     case kQuantity:
-      return value.is_string() || value.is_number() ? Result<void>()
-                                                    : wrong(path, "a quantity", value, "write for example 500m or 2Gi");
+      if (value.is_string())
+        return quantity_value(value.get<std::string>())
+            .transform([](std::uint64_t) {})
+            .transform_error([&](const Error& e) { return e.in(path); });
+      return value.is_number() ? Result<void>() : wrong(path, "a quantity", value, "write for example 500m or 2Gi");
     default:
       return {};
   }

@@ -16,7 +16,7 @@ enum class Shape {
   kText,
   kFlag,
   kNumber,      // whole
-  kQuantity,    // 512Mi, or a number
+  kQuantity,    // 512Mi, or a number; its text is checked
   kTexts,       // a list of strings
   kNumbers,     // a list of whole numbers
   kTextMap,     // labels

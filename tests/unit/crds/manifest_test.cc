@@ -214,6 +214,13 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"RequestsOfTheSidecarAsText", manifest("  ranks: 4\n  sidecar: {resources: {requests: 5m}}\n"),
                 "job.yaml:12: spec.sidecar.resources.requests: must be a map of quantities, not a string; write for "
                 "example {cpu: 500m}"},
+        Mistake{"ARequestThatIsNoQuantity", manifest("  ranks: 4\n", "resources: {requests: {memory: 64 Mi}}"),
+                "job.yaml:10: spec.template.spec.containers[0].resources.requests.memory: \"64 Mi\" is not a quantity; "
+                "write for example 512Mi, 2Gi, 250m or 1.5"},
+        Mistake{"ALimitOfADeviceThatIsNoQuantity",
+                manifest("  ranks: 4\n", "resources: {limits: {nvidia.com/gpu: one}}"),
+                "job.yaml:10: spec.template.spec.containers[0].resources.limits.nvidia.com/gpu: \"one\" is not a "
+                "quantity; write for example 512Mi, 2Gi, 250m or 1.5"},
         Mistake{
             "NumberAmongArgs", manifest("  ranks: 4\n", "args: [--steps, 10]"),
             "job.yaml:10: spec.template.spec.containers[0].args[1]: must be a string, not a number; put it in quotes: "
