@@ -74,8 +74,11 @@ std::vector<RealisedGain> Gains::realised(const crds::BspJobStatus& status, cons
   const observe::Control control = observe::control_of(stayed, std::hypot(of_before, of_after));
   const observe::Gain of_job =
       observe::gain_of(baseline_->seconds, baseline_->error, mean->seconds, mean->error, control);
-  realised_ += (of_job.is_noise() ? 0 : of_job.seconds * alpha) - pause;
-  any_ = true;
+  // A rank that has to leave its node, or that a person moves, doesn't go for a gain.
+  if (was_decided(**wave)) {
+    realised_ += (of_job.is_noise() ? 0 : of_job.seconds * alpha) - pause;
+    any_ = true;
+  }
   std::vector<RealisedGain> out;
   for (const migrate::Move& move : (*wave)->moves)
     if (const auto before = baseline_->compute.find(move.rank);

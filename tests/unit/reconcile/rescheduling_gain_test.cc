@@ -69,6 +69,21 @@ TEST_F(Rescheduling, AGainIsTheWavesAndNotTheMachines) {
   EXPECT_NEAR(told[0], told[1], 0.01);
 }
 
+// Ranks that leave a node, or that a person moves, don't go for a gain: the job's is that of decisions.
+TEST_F(Rescheduling, TheGainOfAJobIsThatOfDecisions) {
+  Rescheduler r = rescheduler();
+  auto decided = feed(r, 1, 4);
+  ASSERT_TRUE(decided);
+  for (MoveRequest& move : decided->moves) move.predicted_gain_seconds = 0;
+  const migrate::Wave wave = begin(*decided);
+  feed(r, 5, 7);
+  end(wave, Phase::kSucceeded, 7);
+  feed(r, 8, 18);
+  EXPECT_THAT(r.realised(o.job.status, false), SizeIs(2)) << "each move says what has become of its rank";
+  store(r);
+  EXPECT_FALSE(o.job.status.realised_gain_seconds);
+}
+
 // The ranks compute as long as before: all that the wave has brought is its pause.
 TEST_F(Rescheduling, WhatCanNotBeToldFromNoiseIsNoGain) {
   moved_ns = 2'000'000'000;
