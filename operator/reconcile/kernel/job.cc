@@ -14,6 +14,7 @@
 #include "operator/reconcile/kernel/history.h"
 #include "operator/reconcile/kernel/job_kernel.h"
 #include "operator/reconcile/kernel/lost_pods.h"
+#include "operator/reconcile/kernel/rebuild.h"
 #include "operator/reconcile/kernel/start_queue.h"
 #include "operator/reconcile/kernel/status.h"
 #include "operator/reconcile/kernel/waves.h"
@@ -317,6 +318,14 @@ Step JobKernel::take() {
   return Step(std::move(work));
 }
 
+// What can wait for the next stored change while ranks run. Of a job that has ended there may be none; and whoever changes its
+// spec may wait for a condition, which counts from that generation on only. A blank status must stay so until it is rebuilt.
+bool JobKernel::has_late_news() const {
+  if (o.job.status.phase == JobPhase::kMigrating || is_blank(o.job.status)) return false;
+  return o.job.status.observed_generation != change.status.observed_generation ||
+         (crds::is_finished(o.job.status.phase) && o.job.status.superstep != change.status.superstep);
+}
+
 Step reconcile_job(const Observed& o, const Advice& advice, const migrate::Limits& limits,
                    const JobLimits& job_limits) {
   JobKernel k{o, advice, limits, job_limits, {.status = advice.status}, judge_silence(o, job_limits)};
@@ -330,6 +339,7 @@ Step reconcile_job(const Observed& o, const Advice& advice, const migrate::Limit
   k.work.protect = is_protected(o, k.status().phase);
   refresh_status(o, k.status());
   k.warn();
+  k.stores |= k.has_late_news();
   if (o.queued) k.work.workload = workload_writes(o, k.pods_left());
   // Not while ranks may be stopped, because every request takes time.
   if (o.job.status.phase != JobPhase::kMigrating) k.work.delete_migrations = beyond_history(o);

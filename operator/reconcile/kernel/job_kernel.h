@@ -30,6 +30,7 @@ struct JobKernel {
   void by_phase();
   void deleted();  // the job is
   void warn();
+  bool has_late_news() const;  // something to be stored although no step of the job needs it
 
   // The phases, one function each.
   void pending();

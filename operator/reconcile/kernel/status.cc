@@ -294,18 +294,23 @@ bool warn_of_rejected_reports(const Observed& o, crds::BspJobStatus& status) {
 }
 
 void refresh_status(const Observed& o, crds::BspJobStatus& status) {
-  std::uint64_t completed = ~0ull;
+  std::uint64_t by_all = ~0ull, by_one = 0;
   for (crds::RankPlace& place : status.ranks) {
     const SidecarFacts* sidecar = o.sidecar(place.seat());
     const wire::RankStatus* s = o.said(place.seat());
-    completed = std::min(completed, sidecar ? sidecar->completed : 0);
+    const std::uint64_t completed = sidecar ? sidecar->completed : 0;
+    by_all = std::min(by_all, completed);
+    by_one = std::max(by_one, completed);
     // Set if a scheduler chose the node.
     if (const PodFacts* pod = o.pod(place.seat()); pod && !pod->node.empty()) place.node = pod->node;
     if (!s) continue;
     place.blocked_reason = s->blocked_reason;
     if (s->memory_bytes) place.memory_bytes = s->memory_bytes;
   }
-  if (completed != ~0ull) status.superstep.value = std::max(status.superstep.value, completed);
+  // A superstep ends with a call of all ranks, so of a program that has ended well, all have completed what one has: some
+  // sidecars go with their pods before they have told the last one.
+  const std::uint64_t completed = status.phase == crds::JobPhase::kSucceeded ? by_one : by_all;
+  if (!status.ranks.empty()) status.superstep.value = std::max(status.superstep.value, completed);
 
   using crds::JobPhase;
   const bool runs = is_running(status.phase);
@@ -338,6 +343,8 @@ void refresh_status(const Observed& o, crds::BspJobStatus& status) {
   turned("Suspended", status.phase == JobPhase::kSuspended);
   turned("Complete", status.phase == JobPhase::kSucceeded);
   turned("Failed", status.phase == JobPhase::kFailed);
+  // All of them are judged anew each time. kubectl wait passes over a condition of an older generation than the object's.
+  for (crds::Condition& condition : status.conditions) condition.observed_generation = o.job.metadata.generation;
 }
 
 crds::Decision to_decision(const decide::Plan& plan, const decide::Snapshot& snapshot, Time now, double imbalance,

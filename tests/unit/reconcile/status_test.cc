@@ -97,6 +97,63 @@ TEST(Status, ConditionsChangeOnceWithTheirTime) {
   EXPECT_EQ(crds::find_condition(status.conditions, "Failed")->status, crds::ConditionStatus::kFalse);
 }
 
+// kubectl wait passes over a condition that is older than the object's spec.
+TEST(Status, ConditionsAreOfTheNewestGeneration) {
+  sim::World w({.supersteps = 200});
+  ASSERT_TRUE(w.run_until(crds::JobPhase::kRunning));
+  const auto all_of = [&](std::int64_t generation) {
+    return w.job.status.observed_generation == generation &&
+           std::ranges::all_of(w.job.status.conditions,
+                               [&](const crds::Condition& c) { return c.observed_generation == generation; });
+  };
+  EXPECT_TRUE(all_of(1));
+  w.job.metadata.generation = 2;  // somebody changes spec.rescheduling.minGain
+  const Observed o = w.observe();
+  EXPECT_TRUE(reconcile_job(o, unadvised(o), w.limits, w.job_limits).change())
+      << "not with the progress, which may be late";
+  w.tick();
+  EXPECT_TRUE(all_of(2));
+  EXPECT_EQ(w.unrest(), "");
+  ASSERT_TRUE(w.run_until(crds::JobPhase::kSucceeded)) << w.trace;
+  w.job.metadata.generation = 3;  // … and then spec.runPolicy.ttlSecondsAfterFinished, of a job that has ended
+  w.tick();
+  EXPECT_TRUE(all_of(3));
+  EXPECT_EQ(w.unrest(), "");
+}
+
+// Its sidecar goes with the pod before it has told what the last supersteps were.
+TEST(Status, AFinishedJobHasCompletedWhatOneOfItsRanksHas) {
+  sim::World w({.ranks = 3, .supersteps = 40});
+  ASSERT_TRUE(w.run_until([&] { return w.job.status.superstep.value >= 10; }));
+  w.silence("job-r1-g0", 1 << 20);
+  ASSERT_TRUE(w.run_until(crds::JobPhase::kSucceeded)) << w.trace;
+  EXPECT_EQ(w.job.status.superstep.value, 40u);
+}
+
+TEST(Status, WhatASidecarTellsOfAJobThatHasEndedIsStored) {
+  sim::World w({.supersteps = 40});
+  ASSERT_TRUE(w.run_until(crds::JobPhase::kSucceeded)) << w.trace;
+  Observed o = w.observe();
+  o.job.status.superstep.value = 33;
+  o.sidecars[Seat{"job-r0-g0"}].completed = 40;
+  const Step step = reconcile_job(o, unadvised(o), w.limits, w.job_limits);
+  ASSERT_TRUE(step.change());
+  EXPECT_EQ(step.change()->status.superstep.value, 40u);
+}
+
+// The number of free slots changes with every other pod.
+TEST(Status, LackingCapacityIsOneEvent) {
+  sim::World w({.ranks = 4, .slow = 2, .fast = 1});
+  w.capacity_may_come = true;
+  w.tick();
+  EXPECT_EQ(w.job.status.reason, "NoCapacity");
+  EXPECT_THAT(w.job.status.message, HasSubstr("add 1 slot to the pools, or create the job with 3 ranks"));
+  w.nodes.pop_back();
+  w.tick();
+  EXPECT_THAT(w.job.status.message, HasSubstr("add 2 slots to the pools, or create the job with 2 ranks"));
+  EXPECT_EQ(std::ranges::count(w.events, "NoCapacity", &Event::reason), 1);
+}
+
 decide::Snapshot two_sets() {
   decide::Snapshot s;
   s.platform.sets = {{.name = "slow"}, {.name = "fast"}};
