@@ -192,7 +192,7 @@ TEST_F(Command, BadInputNamesTheMistakeAndTheRemedy) {
               HasSubstr("--mig \"soon\": must be a number from 0 to 1000000"));
   EXPECT_THAT(wrong(kJob + "--pools slow=2x0.2,faster=4x0.4 " + kLattice),
               HasSubstr("spec.sets.names: the platform has no Set fast"));
-  EXPECT_THAT(wrong(kJob + "--pools slow=1x0.2,fast=1x0.4 " + kLattice), HasSubstr("lower spec.ranks to 2"));
+  EXPECT_THAT(wrong(kJob + "--pools slow=1x0.2,fast=1x0.4 " + kLattice), HasSubstr("or create the job with 2 ranks"));
   EXPECT_THAT(wrong(kJob + "--platform /nowhere.xml " + kLattice), HasSubstr("/nowhere.xml does not exist"));
   EXPECT_THAT(wrong(kJob + "--platform / " + kLattice), HasSubstr("--platform: / is not a file"));
   EXPECT_THAT(wrong(kJob + "--pools '' " + kLattice), HasSubstr("--pools \"\": must not be empty"));

@@ -23,14 +23,18 @@ std::vector<std::uint32_t> free_slots_of(const Platform& platform, std::uint32_t
 Result<void> enough_slots(const std::vector<std::uint32_t>& free, std::uint32_t ranks) {
   const std::uint64_t slots = std::accumulate(free.begin(), free.end(), std::uint64_t{0});
   if (slots >= ranks) return {};
-  const std::string needed = std::format("{} ranks need {} slots, but the Sets have {} free: ", ranks, ranks, slots);
+  const auto counted = [](std::uint64_t n, const char* one) {
+    return std::format("{} {}{}", n, one, n == 1 ? "" : "s");
+  };
+  const std::string needed = std::format("{} need{} {}, but the Sets have {} free: ", counted(ranks, "rank"),
+                                         ranks == 1 ? "s" : "", counted(ranks, "slot"), slots);
   if (slots == 0)
     return fail(ErrorCode::kNoSpace,
                 needed +
                     "add nodes that fit a rank to the pools, or let the ranks ask for less "
                     "(requests, affinity, nodeSelector of spec.template) and tolerate more (tolerations)");
-  return fail(ErrorCode::kNoSpace,
-              needed + std::format("add {} slots to the pools, or lower spec.ranks to {}", ranks - slots, slots));
+  return fail(ErrorCode::kNoSpace, needed + std::format("add {} to the pools, or create the job with {}",
+                                                        counted(ranks - slots, "slot"), counted(slots, "rank")));
 }
 
 std::vector<ProcessorId> by_index(const Platform& platform) {

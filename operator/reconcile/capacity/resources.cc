@@ -241,6 +241,24 @@ bool takes_pods_of(const json& node, const json& pod_template) {
   return admits(required_terms(pod), node);
 }
 
+std::string lacking(const Resources& rank, const std::vector<Resources>& nodes) {
+  if (nodes.empty()) return "";
+  Resources most;
+  for (const Resources& node : nodes) most = most_of(std::move(most), node);
+  std::string text;
+  const auto add = [&](bool lacks, const std::string& what) {
+    if (lacks) text += (text.empty() ? "no node of them has " : ", ") + what;
+  };
+  add(rank.cpu > most.cpu, std::format("the CPU that a rank asks for ({}m; {}m at most)", rank.cpu, most.cpu));
+  add(rank.memory > most.memory,
+      std::format("the memory that a rank asks for ({} MiB; {} MiB at most)", rank.memory >> 20, most.memory >> 20));
+  for (const auto& [name, some] : rank.extended) {
+    const std::int64_t there = most.extended.contains(name) ? most.extended.at(name) : 0;
+    add(some > there, there == 0 ? name : std::format("{} {}, which a rank asks for", some, name));
+  }
+  return text;
+}
+
 std::string set_label(const std::string& wanted, const std::string& kept, const std::vector<json>& nodes) {
   if (!kept.empty()) return kept;
   auto is_carried = [&](const std::string& label) {

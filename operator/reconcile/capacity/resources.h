@@ -44,6 +44,9 @@ Resources allocatable_of(const nlohmann::json& node);
 // Ranks that fit, so many in a pod. One that asks for no CPU counts as a whole core, but a node with any CPU left takes one.
 std::uint32_t slots_of(Resources free, const Resources& rank, std::uint32_t ranks_per_pod = 1);
 
+// What a rank asks for and no node has, were it empty: "no node of them has nvidia.com/gpu". "": one has all of it, or there is none.
+std::string lacking(const Resources& rank, const std::vector<Resources>& nodes);
+
 // The label of a job's Sets: `kept` if its ranks got their places by one, whatever labels nodes have got since; else `wanted`, or the
 // cloud's own for node pools if `wanted` is the default and no node carries it.
 std::string set_label(const std::string& wanted, const std::string& kept, const std::vector<nlohmann::json>& nodes);

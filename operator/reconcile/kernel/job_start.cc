@@ -24,6 +24,7 @@ using crds::JobPhase;
 
 namespace {
 constexpr const char* kNoSuchSet = "NoSuchSet";
+constexpr const char* kNoCapacity = "NoCapacity";
 
 std::vector<observe::NodeFacts> with(const std::vector<observe::NodeFacts>& others,
                                      std::vector<observe::NodeFacts> nodes) {
@@ -62,9 +63,12 @@ void JobKernel::pending() {
   if (o.capacity_may_come) {
     if (const std::string why = by_scheduler ? "" : waits_for_slots(sets, mapping.has_value()); !why.empty())
       return wait_for_capacity(kWaitingForSlots, why);
-    if (!mapping) return wait_for_capacity("NoCapacity", mapping.error().message);
+    if (!mapping)
+      return wait_for_capacity(kNoCapacity, o.queue.lacking.empty()
+                                                ? mapping.error().message
+                                                : std::format("{}; {}", mapping.error().message, o.queue.lacking));
   }
-  if (!mapping) return enter(JobPhase::kFailed, "NoCapacity", mapping.error().message);
+  if (!mapping) return enter(JobPhase::kFailed, kNoCapacity, mapping.error().message);
   const crds::RankPlaces ranks_before = status().ranks;
   const std::string label_before = status().set_label;
   place_all(*mapping, platform);
@@ -161,8 +165,9 @@ bool JobKernel::rebuild() {
 void JobKernel::wait_for_capacity(const char* reason, const std::string& why) {
   if (status().message == why) return;
   const bool waits = reason == std::string_view(kWaitingForSlots);
-  // The holders of slots change constantly, so only the start of the wait is an event.
-  if (!waits || status().reason != reason) notices.events.push_back({waits ? "Normal" : "Warning", reason, why});
+  // How many slots are free and who holds the others changes constantly, so only the start of the wait is an event.
+  const bool counts = waits || reason == std::string_view(kNoCapacity);
+  if (!counts || status().reason != reason) notices.events.push_back({waits ? "Normal" : "Warning", reason, why});
   if (waits || is_on(status(), kWaitingForSlots))
     turn_condition(o, status(), kWaitingForSlots, waits, waits ? "HeldByOthers" : reason, why);
   status().reason = reason;

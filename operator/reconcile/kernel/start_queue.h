@@ -33,6 +33,7 @@ struct StartQueue {
   std::vector<std::string> holders;              // keys of jobs that hold slots in its Sets
   std::map<std::string, std::uint64_t> all;      // by Set: slots, were no other BSPJob there
   std::map<std::string, std::uint32_t> on_node;  // the same by node
+  std::string lacking = {};                      // what a rank asks for and none of these nodes has (resources.h)
 };
 
 // "held by comp-a and 2 jobs of other namespaces": names of other namespaces are nothing to this one. "" for none.

@@ -62,12 +62,11 @@ TEST(Mapping, NamesTheRemedyWhereThereIsNoSlot) {
     ASSERT_FALSE(none);
     EXPECT_EQ(none.error().code, ErrorCode::kNoSpace);
     EXPECT_EQ(none.error().message,
-              "6 ranks need 6 slots, but the Sets have 5 free: add 1 slots to the pools, or lower "
-              "spec.ranks to 5");
-    EXPECT_EQ(
-        initial_mapping(mapping, 1, Platform{}).error().message,
-        "1 ranks need 1 slots, but the Sets have 0 free: add nodes that fit a rank to the pools, or let the ranks "
-        "ask for less (requests, affinity, nodeSelector of spec.template) and tolerate more (tolerations)");
+              "6 ranks need 6 slots, but the Sets have 5 free: add 1 slot to the pools, or create the job with 5 "
+              "ranks");
+    EXPECT_EQ(initial_mapping(mapping, 1, Platform{}).error().message,
+              "1 rank needs 1 slot, but the Sets have 0 free: add nodes that fit a rank to the pools, or let the ranks "
+              "ask for less (requests, affinity, nodeSelector of spec.template) and tolerate more (tolerations)");
   }
 }
 

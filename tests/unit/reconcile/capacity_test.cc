@@ -97,6 +97,15 @@ TEST(Capacity, OfOtherResources) {
   EXPECT_EQ(slots_of(node({{"nvidia.com/gpu", "1"}}), gpu), 0u);
   EXPECT_EQ(slots_of(node({{"nvidia.com/gpu", "5"}}), gpu), 2u);
   EXPECT_EQ(slots_of(node({{"nvidia.com/gpu", "many"}}), gpu), 0u);
+  const Resources bare = node(json::object()), one_gpu = node({{"nvidia.com/gpu", "1"}});
+  EXPECT_EQ(lacking(gpu, {bare, bare}), "no node of them has nvidia.com/gpu");
+  EXPECT_EQ(lacking(gpu, {bare, one_gpu}), "no node of them has 2 nvidia.com/gpu, which a rank asks for");
+  EXPECT_EQ(lacking(gpu, {bare, node({{"nvidia.com/gpu", "2"}})}), "");
+  EXPECT_EQ(lacking(gpu, {}), "") << "there is none to name";
+  EXPECT_EQ(
+      lacking({65'000, 300ll << 30, 1}, {bare}),
+      "no node of them has the CPU that a rank asks for (65000m; 64000m at most), the memory that a rank asks for "
+      "(307200 MiB; 262144 MiB at most)");
   Resources free = node({{"nvidia.com/gpu", "4"}});
   free -= gpu;
   EXPECT_EQ(slots_of(free, gpu), 1u) << "what other pods have";

@@ -157,6 +157,7 @@ StartQueue JobObserver::queue_of(const Cluster& cluster) const {
   const crds::BspJob& job = cluster.job;
   StartQueue queue{
       .ahead = waiting_jobs_.ahead_of(waiting_job(job_ref_.key(), job)), .holders = {}, .all = {}, .on_node = {}};
+  std::vector<Resources> empty;  // such nodes
   const Resources rank = rank_requests(job);
   const auto wanted = [&](const std::string& set) {
     return !set.empty() && (job.spec.sets.names.empty() || std::ranges::contains(job.spec.sets.names, set));
@@ -166,6 +167,7 @@ StartQueue JobObserver::queue_of(const Cluster& cluster) const {
     if (!wanted(node.facts.set)) continue;
     for (std::string& key : usage_.jobs_on(node.facts.name)) holders.insert(std::move(key));
     if (!node.takes_pods) continue;
+    empty.push_back(node.allocatable);
     Resources free = node.allocatable;
     free -= usage_.of_no_job(node.facts.name);
     const std::uint32_t slots = slots_of(free, rank, crds::most_seats(job));
@@ -175,6 +177,7 @@ StartQueue JobObserver::queue_of(const Cluster& cluster) const {
   for (const auto& [key, reservation] : cluster.reservations.of_job)
     if (std::ranges::any_of(reservation.slots, [&](const ReservedSlot& slot) { return wanted(slot.set); }))
       holders.insert(key);
+  queue.lacking = lacking(rank, empty);
   holders.erase(job_ref_.key());
   queue.holders.assign(holders.begin(), holders.end());
   return queue;
