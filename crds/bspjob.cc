@@ -24,6 +24,8 @@ constexpr std::size_t kLongestJobName = 52;
 
 // Images of all checkpoint sets that a status names.
 constexpr std::uint64_t kMostDigests = 8192;
+// The largest job that was measured: its status takes a third of what etcd stores of an object (README.md, "Size").
+constexpr std::uint32_t kMostRanks = 10'000;
 
 // [prefix/]name, as Kubernetes has it.
 bool is_label_name(std::string_view text) {
@@ -221,6 +223,12 @@ Result<BspJob> bsp_job_from_json(const json& j) {
 
 Result<void> validate(const BspJobSpec& spec) {
   if (spec.ranks < 1) return invalid("spec.ranks", "must be at least 1");
+  if (spec.ranks > kMostRanks)
+    return invalid(
+        "spec.ranks",
+        std::format("must be at most {}: the status of a larger job may exceed what etcd stores of an object; "
+                    "use fewer ranks with more threads each",
+                    kMostRanks));
   if (most_seats(spec) < 1 || most_seats(spec) > wire::kMostSeats)
     return invalid("spec.ranksPerPod", std::format("must be a number from 1 to {}, or Auto", wire::kMostSeats));
   BSP_CHECK_OK(validate_pod_template(spec.pod_template, "spec.template"));

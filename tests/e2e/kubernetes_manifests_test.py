@@ -36,7 +36,7 @@ REFUSED = [
     ("spec.ranks", GONE, ["spec.ranks", "Required value"]),
     ("spec.ranks", 0, ["spec.ranks", "greater than or equal to 1"]),
     ("spec.ranks", -3, ["spec.ranks", "greater than or equal to 1"]),
-    ("spec.ranks", 5000000000, ["spec.ranks", "less than or equal to 150000"]),
+    ("spec.ranks", 5000000000, ["spec.ranks", "less than or equal to 10000"]),
     ("spec.ranks", "2", ["spec.ranks", "must be of type integer"]),
     ("spec.ranks", 2.5, ["spec.ranks", "must be of type integer"]),
     ("spec.ranks", [2], ["spec.ranks", "must be of type integer"]),

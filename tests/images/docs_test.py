@@ -74,7 +74,7 @@ class Pages(unittest.TestCase):
 
     def test_limits_are_told(self):
         text = self.pages["reference/bspjob.md"]
-        self.assertRegex(text, r"`spec\.ranks` \| integer; required \| 1 to 150000 \|")
+        self.assertRegex(text, r"`spec\.ranks` \| integer; required \| 1 to 10000 \|")
         self.assertRegex(text, r"`spec\.rescheduling\.mode` \| string \| `\w+`, `\w+`")
         self.assertNotIn("| None |", text)
 

@@ -341,6 +341,17 @@ TEST(Quantity, IsReadAsKubernetesReadsIt) {
     EXPECT_FALSE(quantity_value(wrong)) << wrong;
 }
 
+TEST(BspJob, OfMoreRanksThanWereMeasuredIsRefused) {
+  BspJobSpec spec;
+  spec.pod_template = {{"spec", {{"containers", {{{"name", "app"}, {"image", "i"}}}}}}};
+  spec.ranks = 10'000;
+  EXPECT_TRUE(validate(spec));
+  spec.ranks = 10'001;
+  const auto more = validate(spec);
+  ASSERT_FALSE(more);
+  EXPECT_THAT(more.error().message, testing::HasSubstr("spec.ranks: must be at most 10000: "));
+}
+
 TEST(RankMigration, HasOneTarget) {
   RankMigrationSpec spec;
   spec.job = "a";
