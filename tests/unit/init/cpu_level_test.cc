@@ -96,12 +96,18 @@ TEST(MovedProgram, IsRefusedByACpuThatLacksWhatItHasSeen) {
 TEST(MovedProgram, IsRefusedByAnotherRuntime) {
   EXPECT_THAT(refusal(moved(), kAvx512, "ccdd"), HasSubstr("RuntimeDiffers: the program runs with libbspmpi.so aabb"));
   EXPECT_EQ(refusal(moved(), kAvx512, ""), "");
-  MovedProgram other = moved();
-  other.ring = BSP_RING_VERSION + 1;
-  EXPECT_THAT(refusal(other, kAvx512), HasSubstr("RuntimeDiffers: the checkpoint has version"));
-  other = moved();
-  other.version = kMovedVersion + 1;
-  EXPECT_THAT(refusal(other, kAvx512), HasSubstr("RuntimeDiffers"));
+}
+
+// Before the copy is restored, so that its source goes on.
+TEST(MovedProgram, OfTheVersionBeforeAndAfterIsRefusedByName) {
+  for (const int off : {-1, 1}) {
+    MovedProgram other = moved();
+    other.ring = static_cast<std::uint32_t>(static_cast<int>(BSP_RING_VERSION) + off);
+    EXPECT_THAT(refusal(other, kAvx512), HasSubstr("RuntimeDiffers: the checkpoint has version")) << other.ring;
+    other = moved();
+    other.version = kMovedVersion + off;
+    EXPECT_THAT(refusal(other, kAvx512), HasSubstr("RuntimeDiffers: the checkpoint has version")) << other.version;
+  }
 }
 
 // As a bsp-init of the version before wrote it.
