@@ -393,6 +393,7 @@ struct BspJob {
   BspJobSpec spec;
   BspJobStatus status;
 };
+  std::optional<double> realised_gain_error_seconds;  // of that, two standard errors
 
 // The job's name and `rest`, within the 63 characters of a label's value. Of a longer one the end of the job's name gives
 // way to its uid, since the names of other jobs may begin alike.

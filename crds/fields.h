@@ -296,6 +296,7 @@ constexpr void fields_of(Of<BspJobStatus>, auto&& v) {
   v("rescheduler", &BspJobStatus::rescheduler);
 }
 
+  v("realisedGainErrorSeconds", &BspJobStatus::realised_gain_error_seconds);
 constexpr void fields_of(Of<RankMigrationSpec>, auto&& v) {
   v("job", &RankMigrationSpec::job, kRequired);
   v("rank", &RankMigrationSpec::rank, kRequired);
@@ -347,3 +348,5 @@ constexpr void fields_of(Of<RankMigrationStatus>, auto&& v) {
 }
 
 }  // namespace bsp::crds
+  v("realisedGainErrorSeconds", &RankMigrationStatus::realised_gain_error_seconds);
+  v("gain", &RankMigrationStatus::gain);

@@ -1,8 +1,11 @@
 #include "crds/rankmigration.h"
 
+#include <format>
+
 #include "crds/names.h"
 #include "crds/object.h"
 #include "crds/reflect.h"
+#include "crds/stored_status.h"
 
 namespace bsp::crds {
 
@@ -15,6 +18,11 @@ void to_json(json& j, const RankMigration& migration) {
   j["metadata"] = reflect::write(migration.metadata);
   j["spec"] = reflect::write(migration.spec);
   j["status"] = reflect::write(migration.status);
+}
+
+std::string gain_text(double seconds, double error, bool is_noise) {
+  if (is_noise) return std::format("noise, ± {}", duration_text(error));
+  return error > 0 ? std::format("{} ± {}", duration_text(seconds), duration_text(error)) : duration_text(seconds);
 }
 
 Result<RankMigration> rank_migration_from_json(const json& j) {

@@ -9,6 +9,7 @@
 #include "base/json/fields.h"
 #include "crds/fields.h"
 #include "crds/rank_groups.h"
+#include "crds/rankmigration.h"
 #include "crds/reflect.h"
 
 namespace bsp::crds {
@@ -98,7 +99,7 @@ json summary_of(const BspJobStatus& status, const json& stored) {
     ranks += std::format("{}{} {}/{}", ranks.empty() ? "" : " ", set.set, set.ranks, set.slots);
   if (!ranks.empty()) summary["ranks"] = ranks;
   if (status.superstep.value > 0) summary["imbalance"] = std::format("{:.1f} %", status.imbalance * 100);
-  if (status.realised_gain_seconds) summary["gain"] = duration_text(*status.realised_gain_seconds);
+  if (status.realised_gain_seconds) summary["gain"] = gain_text(status);
   if (status.pause_seconds) summary["pause"] = duration_text(*status.pause_seconds);
   if (const std::string slowest = slowest_of(stored, status.ranks); !slowest.empty()) summary["slowest"] = slowest;
   if (const auto& edge = status.superstep_edge)
@@ -108,6 +109,12 @@ json summary_of(const BspJobStatus& status, const json& stored) {
 }
 
 }  // namespace
+
+std::string gain_text(const BspJobStatus& status) {
+  const double gain = status.realised_gain_seconds.value_or(0),
+               error = status.realised_gain_error_seconds.value_or(0);
+  return gain_text(gain, error, std::abs(gain) < error);
+}
 
 std::string duration_text(double seconds) {
   const double size = std::abs(seconds);

@@ -35,6 +35,8 @@ Result<nlohmann::json> whole_status(const nlohmann::json& stored);
 
 // "359 ms", "2.17 s", "4 min 10 s": three significant digits.
 std::string duration_text(double seconds);
+// The realised gain of a job's waves (rankmigration.h); noise if its error is larger.
+std::string gain_text(const BspJobStatus& status);
 // A line for each move of the decision and each reason to stay; at most `most`, and one that counts the other ranks.
 std::vector<std::string> why_lines(const Decision& decision, std::size_t most);
 

@@ -29,7 +29,8 @@ std::string gains(const crds::RankMigrationStatus& s) {
   std::string text;
   if (s.predicted_gain_seconds) text += ", gain predicted " + duration_text(*s.predicted_gain_seconds);
   if (s.realised_gain_seconds)
-    text += (s.predicted_gain_seconds ? ", realised " : ", gain ") + duration_text(*s.realised_gain_seconds);
+    text += (s.predicted_gain_seconds ? ", realised " : ", gain ") +
+            (s.gain.empty() ? duration_text(*s.realised_gain_seconds) : s.gain);
   return text;
 }
 
@@ -65,7 +66,7 @@ std::string result_line(const crds::BspJobStatus& s) {
   if (s.migrations.failed > 0) others += std::format("{}{} failed", others.empty() ? "" : ", ", s.migrations.failed);
   if (!others.empty()) text += std::format(" ({})", others);
   if (s.superstep.value > 0) text = std::format("imbalance {:.1f} %, ", s.imbalance * 100) + text;
-  if (s.realised_gain_seconds) text += ", gain " + duration_text(*s.realised_gain_seconds);
+  if (s.realised_gain_seconds) text += ", gain " + crds::gain_text(s);
   if (s.pause_seconds) text += ", pause " + duration_text(*s.pause_seconds);
   return text;
 }

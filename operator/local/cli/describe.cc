@@ -59,6 +59,9 @@ std::string number(double value) { return std::format("{:.4g}", value); }
 std::string seconds(double value) { return std::format("{:.4f}", value); }
 std::string mebibytes(std::uint64_t bytes) { return std::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20)); }
 std::string gain(const std::optional<double>& value) { return value ? std::format("{:.3f} s", *value) : "unknown yet"; }
+std::string realised(const std::optional<double>& value, const std::optional<double>& error) {
+  return value && error ? std::format("{:.3f} s ± {:.2g} s", *value, *error) : gain(value);
+}
 std::string when(Time t) { return t == Time{} ? "" : to_rfc3339(t); }
 
 void spec_of(Description& d, const crds::BspJobSpec& spec) {
@@ -114,8 +117,8 @@ std::string describe_job(const crds::BspJob& job, const std::vector<std::string>
   const auto& m = s.migrations;
   d.field("Migrations", std::format("{} succeeded, {} rolled back, {} failed, {} under way; {} {}", m.succeeded,
                                     m.rolled_back, m.failed, m.active, m.waves, m.waves == 1 ? "wave" : "waves"));
-  d.field("Gain",
-          std::format("predicted {}, realised {}", gain(s.predicted_gain_seconds), gain(s.realised_gain_seconds)));
+  d.field("Gain", std::format("predicted {}, realised {}", gain(s.predicted_gain_seconds),
+                              realised(s.realised_gain_seconds, s.realised_gain_error_seconds)));
   if (s.pause_seconds) d.field("Pause", crds::duration_text(*s.pause_seconds));
   ranks_of(d, s);
   if (decision.empty())
@@ -158,8 +161,8 @@ std::string describe_migration(const crds::RankMigration& migration, Time now) {
   if (s.superstep.value > 0) d.field("Superstep", std::to_string(s.superstep.value));
   if (s.to_epoch > 0) d.field("Epochs", std::format("{} -> {}", s.from_epoch, s.to_epoch));
   if (s.bytes > 0) d.field("Carried", mebibytes(s.bytes));
-  d.field("Gain",
-          std::format("predicted {}, realised {}", gain(s.predicted_gain_seconds), gain(s.realised_gain_seconds)));
+  d.field("Gain", std::format("predicted {}, realised {}", gain(s.predicted_gain_seconds),
+                              s.gain.empty() ? gain(s.realised_gain_seconds) : s.gain));
   Table phases({"PHASE", "BEGAN", "AFTER/MS"});
   for (const auto& p : s.phase_times)
     phases.add({std::string(to_string(p.phase)), to_rfc3339(p.time),

@@ -45,6 +45,7 @@ json summary_of(const crds::BspJob& job, const std::vector<crds::RankMigration>&
                      {"message", s.message},
                      {"predicted_gain_s", number_or_null(s.predicted_gain_seconds)},
                      {"realised_gain_s", number_or_null(s.realised_gain_seconds)},
+                     {"realised_gain_error_s", number_or_null(s.realised_gain_error_seconds)},
                      {"bytes", s.bytes}});
     json& wave = waves[s.to_epoch];
     if (wave.is_null())

@@ -14,7 +14,7 @@
 namespace bsp::local {
 
 // {phase, message, makespan_s, rank0_output: [line], migrations: [{rank, from, to, phase, predicted_gain_s,
-// realised_gain_s, bytes}], waves: [{epoch, moves, pause_ms, parts}]}. `running`: when all ranks first ran.
+// realised_gain_s, realised_gain_error_s, bytes}], waves: [{epoch, moves, pause_ms, parts}]}. `running`: when all ranks first ran.
 nlohmann::json summary_of(const crds::BspJob& job, const std::vector<crds::RankMigration>& migrations, Time running,
                           const std::string& rank0_output);
 

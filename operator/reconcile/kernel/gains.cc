@@ -22,6 +22,7 @@ Gains::Gains(const crds::BspJobStatus& status, double counted, std::optional<Bas
       baseline_(std::move(baseline)),
       predicted_(status.predicted_gain_seconds.value_or(0)),
       realised_(status.realised_gain_seconds.value_or(0)),
+      error_(status.realised_gain_error_seconds.value_or(0)),
       any_(status.realised_gain_seconds.has_value()) {}
 
 void Gains::predict(double seconds, double supersteps) {
@@ -77,6 +78,7 @@ std::vector<RealisedGain> Gains::realised(const crds::BspJobStatus& status, cons
   // A rank that has to leave its node, or that a person moves, doesn't go for a gain.
   if (was_decided(**wave)) {
     realised_ += (of_job.is_noise() ? 0 : of_job.seconds * alpha) - pause;
+    error_ = std::hypot(error_, of_job.error * alpha);
     any_ = true;
   }
   std::vector<RealisedGain> out;
@@ -101,7 +103,9 @@ std::vector<RealisedGain> Gains::realised(const crds::BspJobStatus& status, cons
 
 void Gains::store(crds::BspJobStatus& status) const {
   if (predicted_ != 0) status.predicted_gain_seconds = significant(predicted_, 6);
-  if (any_) status.realised_gain_seconds = significant(realised_, 6);
+  if (!any_) return;
+  status.realised_gain_seconds = significant(realised_, 6);
+  if (error_ > 0) status.realised_gain_error_seconds = significant(error_, 2);
 }
 
 }  // namespace bsp::reconcile

@@ -45,6 +45,7 @@ class Gains {
   double counted_ = 0;  // supersteps over which the last plan that moves counts its gain; 0: none yet
   std::optional<Baseline> baseline_;
   double predicted_ = 0, realised_ = 0;  // sums, s
+  double error_ = 0;                     // of realised_, s: waves err independently of each other
   bool any_ = false;
 };
 

@@ -201,7 +201,8 @@ Event gain_event(const std::vector<RealisedGain>& gains, const std::vector<crds:
   for (const RealisedGain& gain : gains) {
     const auto m = std::ranges::find(migrations, gain.migration, [](const auto& each) { return each.metadata.name; });
     if (m != migrations.end())
-      moves.add(std::format("rank {} {}→{}", m->spec.rank.value, m->status.source_set, m->status.target_set));
+      moves.add(std::format("rank {} {}→{} (gain {})", m->spec.rank.value, m->status.source_set, m->status.target_set,
+                            crds::gain_text(gain.seconds, gain.error, gain.is_noise)));
   }
   const RealisedGain& first = gains.front();
   std::string besides;

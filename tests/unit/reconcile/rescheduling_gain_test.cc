@@ -9,6 +9,7 @@ namespace bsp::reconcile {
 namespace {
 
 using migrate::Phase;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using ::testing::UnorderedElementsAre;
@@ -95,6 +96,8 @@ TEST_F(Rescheduling, WhatCanNotBeToldFromNoiseIsNoGain) {
   EXPECT_GT(gains[0].error, 0);
   store(r);
   EXPECT_EQ(o.job.status.realised_gain_seconds, -0.5);
+  EXPECT_GT(o.job.status.realised_gain_error_seconds.value_or(0), 0);
+  EXPECT_THAT(gain_event(gains, o.migrations).message, HasSubstr("(gain noise, ± "));
 }
 
 // A rank of 4 GB goes beside one of 10 MB, at 1 GB/s and with 400 ms besides.

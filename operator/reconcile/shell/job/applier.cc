@@ -86,6 +86,7 @@ void Applier::apply(const Observed& o, const Advice& advice, const Work& work, c
 
 void Applier::show_progress(const Observed& o, const Advice& advice, const crds::BspJobStatus& progress) {
   meter_.show(o, progress);
+  JobMeter::measured(advice.gains);
   // It can wait while ranks can't.
   const bool waits = crds::is_finished(o.job.status.phase) || stands_still(o);
   const bool due = !advice.gains.empty() || (!waits && status_.progress_is_due(o.job.status.phase));

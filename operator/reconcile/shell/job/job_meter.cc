@@ -1,7 +1,9 @@
 #include "operator/reconcile/shell/job/job_meter.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -22,6 +24,11 @@ Metric phase_seconds(Type::kHistogram, "bsp_migration_phase_seconds", "Parts of 
 Metric gain_seconds(Type::kGauge, "bsp_migrations_gain_seconds",
                     "Sum of the gains of all migrations: predicted, and realised where it has been measured.",
                     {"kind"});
+Metric gain_error(Type::kGauge, "bsp_migrations_gain_error_seconds",
+                  "Two standard errors of the sum of realised gains.");
+Metric measured(Type::kCounter, "bsp_migrations_measured_total",
+                "Migrations whose gain has been measured: gained, lost, or noise if it can't be told from that.",
+                {"result"});
 Metric taken_back(Type::kCounter, "bsp_waves_taken_back_total",
                   "Waves that are undone, as supersteps were longer after them.", {"job_namespace"});
 Metric restarts(Type::kCounter, "bsp_job_restarts_total", "Attempts of jobs that failed.", {"reason"});
@@ -57,6 +64,15 @@ void count_wave(const migrate::Wave& wave) {
                                   {"commit", p.commit_ms},
                                   {"open", p.open_ms}})
     if (ms > 0) metered::phase_seconds.observe({phase}, ms * 1e-3);
+}
+
+// Jobs err independently of each other.
+void add_error(double before, double after) {
+  static std::mutex mutex;
+  static double squares = 0;
+  const std::lock_guard lock(mutex);
+  squares = std::max(0.0, squares + after * after - before * before);
+  metered::gain_error.set({}, std::sqrt(squares));
 }
 
 std::optional<migrate::Wave> ended_wave(const crds::BspJobStatus& status) {
@@ -120,6 +136,11 @@ void JobMeter::show_nodes(const crds::BspJobStatus& now) const {
   metered::node_slowness.replace({name_space_, name_}, slowness);
 }
 
+void JobMeter::measured(const std::vector<RealisedGain>& gains) {
+  for (const RealisedGain& gain : gains)
+    metered::measured.add({gain.is_noise ? "noise" : gain.seconds > 0 ? "gained" : "lost"});
+}
+
 void JobMeter::stored(const crds::BspJobStatus& before, const crds::BspJobStatus& after) const {
   if (before.phase == crds::JobPhase::kMigrating && after.wave_state != before.wave_state)
     if (const auto ended = ended_wave(after); ended && !ended_wave(before)) count_wave(*ended);
@@ -131,6 +152,8 @@ void JobMeter::stored(const crds::BspJobStatus& before, const crds::BspJobStatus
                             after.predicted_gain_seconds.value_or(0) - before.predicted_gain_seconds.value_or(0));
   metered::gain_seconds.add({"realised"},
                             after.realised_gain_seconds.value_or(0) - before.realised_gain_seconds.value_or(0));
+  const double error = after.realised_gain_error_seconds.value_or(0);
+  if (const double old = before.realised_gain_error_seconds.value_or(0); error != old) add_error(old, error);
   if (after.restarts.size() > 0 && after.attempt > before.attempt)
     metered::restarts.add({after.restarts.back().reason});
   if (crds::is_finished(after.phase) && !crds::is_finished(before.phase))

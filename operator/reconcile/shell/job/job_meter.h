@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "operator/reconcile/kernel/observed.h"
 
@@ -19,6 +20,8 @@ class JobMeter {
   void show(const Observed& o, const crds::BspJobStatus& now);
   // A status was stored: what it counts more than the one before.
   void stored(const crds::BspJobStatus& before, const crds::BspJobStatus& after) const;
+  // Gains that have just become known.
+  static void measured(const std::vector<RealisedGain>& gains);
 
  private:
   void show_nodes(const crds::BspJobStatus& now) const;

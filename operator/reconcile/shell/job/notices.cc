@@ -1,7 +1,6 @@
 #include "operator/reconcile/shell/job/notices.h"
 
 #include <algorithm>
-#include <format>
 #include <iterator>
 #include <utility>
 
@@ -24,8 +23,8 @@ void JobNotices::add(const Observed& o, const Advice& advice) {
       if (m.metadata.name == gain.migration) {
         crds::RankMigration with_gain = m;
         with_gain.status.realised_gain_seconds = gain.seconds;
-        if (gain.is_noise)
-          with_gain.status.message = std::format("gain {} ± {} s: can't be told from noise", gain.seconds, gain.error);
+        with_gain.status.realised_gain_error_seconds = gain.error;
+        with_gain.status.gain = crds::gain_text(gain.seconds, gain.error, gain.is_noise);
         migrations_.add(with_gain);
       }
 }
