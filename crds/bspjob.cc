@@ -104,6 +104,30 @@ Result<void> validate_bucket(const S3Source& s3) {
   return {};
 }
 
+Result<void> validate_objective(const BspJobSpec& spec) {
+  const ObjectiveSpec& objective = spec.objective;
+  const ObjectiveType type = objective.chosen();
+  if (!(objective.max_slowdown >= 0 && objective.max_slowdown <= 10))
+    return invalid("spec.objective.maxSlowdown", "must be between 0 and 10, such as 0.1 for 10 % longer");
+  if (const auto deadline = duration_seconds(objective.deadline);
+      !objective.deadline.empty() && (!deadline || *deadline == 0))
+    return invalid("spec.objective.deadline", "must be a duration such as 30s, 5m or 1h30m");
+  if (type == ObjectiveType::kDeadline && objective.deadline.empty())
+    return invalid("spec.objective.deadline", "is required with type Deadline, such as 2h after the job's start");
+  if (type != ObjectiveType::kDeadline && !objective.deadline.empty())
+    return invalid("spec.objective.deadline",
+                   "is for type Deadline; leave it out, or set spec.objective.type to Deadline");
+  if (type == ObjectiveType::kTime) return {};
+  if (spec.rescheduling.heuristic != Heuristic::kAuto)
+    return invalid("spec.rescheduling.heuristic", "must be Auto, as spec.objective.type isn't Time");
+  if (type == ObjectiveType::kDeadline && spec.rescheduling.expected_supersteps == 0)
+    return invalid("spec.rescheduling.expectedSupersteps",
+                   "is required with a deadline: without the job's length nobody knows whether it will be met");
+  if (type == ObjectiveType::kDeadline && spec.rescheduling.horizon != Horizon::kWindow)
+    return invalid("spec.rescheduling.horizon", "must be Window with a deadline, which is about the rest of the job");
+  return {};
+}
+
 }  // namespace
 
 Result<EndpointParts> endpoint_parts(const std::string& endpoint) {
@@ -256,6 +280,7 @@ Result<void> validate(const BspJobSpec& spec) {
   if (!(r.x > 0 && r.x <= 1)) return invalid("spec.rescheduling.x", "must be greater than 0 and at most 1");
   if (!(r.min_gain >= 0 && r.min_gain < 1))
     return invalid("spec.rescheduling.minGain", "must be at least 0 and less than 1");
+  BSP_CHECK_OK(validate_objective(spec));
   const bool is_auto = spec.superstep.call == names::kEdgeAuto;
   if (!is_auto && std::ranges::find(names::kEdgeCalls, spec.superstep.call) == names::kEdgeCalls.end())
     return invalid("spec.superstep.call",

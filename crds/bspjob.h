@@ -59,6 +59,17 @@ struct ReschedulingSpec {
   std::uint32_t max_moves_per_wave = 0;   // 0: no limit
 };
 
+// What the moves of heuristic Auto are for. May change while the job exists.
+struct ObjectiveSpec {
+  std::optional<ObjectiveType> type;  // not set: Deadline if there is one, else Time
+  std::string deadline;       // Deadline: how long after its start the job is to have ended, such as 2h; else ""
+  double max_slowdown = 0.1;  // Price: how much longer the job may take than in the shortest time (ratio)
+
+  [[nodiscard]] ObjectiveType chosen() const {
+    return type.value_or(deadline.empty() ? ObjectiveType::kTime : ObjectiveType::kDeadline);
+  }
+};
+
 struct SuperstepSpec {
   std::string call{names::kEdgeAuto};  // world collective that ends a superstep; Auto: the ranks find one that recurs
   std::uint32_t stride = 1;            // every how many of those calls, >= 1; of a named call only
@@ -163,6 +174,7 @@ struct BspJobSpec {
   InitialMapping initial_mapping = InitialMapping::kContiguous;
   CpuLevel cpu = CpuLevel::kNative;
   ReschedulingSpec rescheduling;
+  ObjectiveSpec objective;
   SuperstepSpec superstep;
   CheckpointSpec checkpoint;
   SidecarSpec sidecar;
@@ -381,11 +393,12 @@ struct BspJobStatus {
   MigrationCounters migrations;
   std::optional<double> predicted_gain_seconds;  // sum over the executed waves
   std::optional<double> realised_gain_seconds;
-  std::optional<double> pause_seconds;         // sum over the waves that ended
-  std::vector<VanishedPod> vanished;           // which the next attempt waits for; the first kMostVanished
-  std::optional<CheckpointStatus> checkpoint;  // of a job with spec.checkpoint.storage
-  nlohmann::json wave_state;                   // operator/migrate's record of the wave under way or last ended, opaque
-  nlohmann::json rescheduler;                  // the decision's own state, opaque; null: none
+  std::optional<double> realised_gain_error_seconds;  // of that, two standard errors
+  std::optional<double> pause_seconds;                // sum over the waves that ended
+  std::vector<VanishedPod> vanished;                  // which the next attempt waits for; the first kMostVanished
+  std::optional<CheckpointStatus> checkpoint;         // of a job with spec.checkpoint.storage
+  nlohmann::json wave_state;   // operator/migrate's record of the wave under way or last ended, opaque
+  nlohmann::json rescheduler;  // the decision's own state, opaque; null: none
 };
 
 struct BspJob {
@@ -393,7 +406,6 @@ struct BspJob {
   BspJobSpec spec;
   BspJobStatus status;
 };
-  std::optional<double> realised_gain_error_seconds;  // of that, two standard errors
 
 // The job's name and `rest`, within the 63 characters of a label's value. Of a longer one the end of the job's name gives
 // way to its uid, since the names of other jobs may begin alike.

@@ -32,6 +32,13 @@ constexpr auto names_of(Of<Heuristic>) { return std::to_array<std::string_view>(
 enum class Horizon { kWindow, kSuperstep };
 constexpr auto names_of(Of<Horizon>) { return std::to_array<std::string_view>({"Window", "Superstep"}); }
 
+// What moves are made for (operator/decide/auto/price.h).
+//   kTime      the shortest time
+//   kPrice     the lowest price, as long as the job takes hardly longer than in the shortest time
+//   kDeadline  the lowest price at which the job ends in time
+enum class ObjectiveType { kTime, kPrice, kDeadline };
+constexpr auto names_of(Of<ObjectiveType>) { return std::to_array<std::string_view>({"Time", "Price", "Deadline"}); }
+
 // operator/decide/model/mapping.h says where each puts the ranks.
 enum class InitialMapping { kContiguous, kAscending, kDescending, kCpu, kRoundRobin };
 constexpr auto names_of(Of<InitialMapping>) {

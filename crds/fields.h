@@ -54,6 +54,12 @@ constexpr void fields_of(Of<ReschedulingSpec>, auto&& v) {
   v("maxMovesPerWave", &ReschedulingSpec::max_moves_per_wave);
 }
 
+constexpr void fields_of(Of<ObjectiveSpec>, auto&& v) {
+  v("type", &ObjectiveSpec::type);
+  v("deadline", &ObjectiveSpec::deadline);
+  v("maxSlowdown", &ObjectiveSpec::max_slowdown);
+}
+
 constexpr void fields_of(Of<SuperstepSpec>, auto&& v) {
   v("call", &SuperstepSpec::call);
   v("stride", &SuperstepSpec::stride);
@@ -111,6 +117,7 @@ constexpr void fields_of(Of<BspJobSpec>, auto&& v) {
   v("initialMapping", &BspJobSpec::initial_mapping);
   v("cpu", &BspJobSpec::cpu);
   v("rescheduling", &BspJobSpec::rescheduling);
+  v("objective", &BspJobSpec::objective);
   v("superstep", &BspJobSpec::superstep);
   v("checkpoint", &BspJobSpec::checkpoint);
   v("sidecar", &BspJobSpec::sidecar);
@@ -289,6 +296,7 @@ constexpr void fields_of(Of<BspJobStatus>, auto&& v) {
   v("migrations", &BspJobStatus::migrations);
   v("predictedGainSeconds", &BspJobStatus::predicted_gain_seconds);
   v("realisedGainSeconds", &BspJobStatus::realised_gain_seconds);
+  v("realisedGainErrorSeconds", &BspJobStatus::realised_gain_error_seconds);
   v("pauseSeconds", &BspJobStatus::pause_seconds);
   v("vanished", &BspJobStatus::vanished, Field{.most = kMostVanished});
   v("checkpoint", &BspJobStatus::checkpoint);
@@ -296,7 +304,6 @@ constexpr void fields_of(Of<BspJobStatus>, auto&& v) {
   v("rescheduler", &BspJobStatus::rescheduler);
 }
 
-  v("realisedGainErrorSeconds", &BspJobStatus::realised_gain_error_seconds);
 constexpr void fields_of(Of<RankMigrationSpec>, auto&& v) {
   v("job", &RankMigrationSpec::job, kRequired);
   v("rank", &RankMigrationSpec::rank, kRequired);
@@ -345,8 +352,8 @@ constexpr void fields_of(Of<RankMigrationStatus>, auto&& v) {
   v("pause", &RankMigrationStatus::pause);
   v("predictedGainSeconds", &RankMigrationStatus::predicted_gain_seconds);
   v("realisedGainSeconds", &RankMigrationStatus::realised_gain_seconds);
+  v("realisedGainErrorSeconds", &RankMigrationStatus::realised_gain_error_seconds);
+  v("gain", &RankMigrationStatus::gain);
 }
 
 }  // namespace bsp::crds
-  v("realisedGainErrorSeconds", &RankMigrationStatus::realised_gain_error_seconds);
-  v("gain", &RankMigrationStatus::gain);

@@ -60,6 +60,10 @@ inline constexpr std::string_view kAnnotationPodHash =
 // On nodes, by `local` or an administrator: what a rank gets there, as a fraction of a core of any one kind; the same for all
 // nodes. Without it, nodes count as equally fast until they are measured, and a Set without ranks is tried with one.
 inline constexpr std::string_view kAnnotationSpeed = "migbsp.io/cpu";
+// On nodes, by an administrator or a tool: what the whole node costs an hour, in any one currency. Without it the chart's table of
+// instance types counts (labels node.kubernetes.io/instance-type).
+inline constexpr std::string_view kAnnotationPrice = "migbsp.io/price-per-hour";
+inline constexpr std::string_view kLabelInstanceType = "node.kubernetes.io/instance-type";
 
 // --- Finalizer on BSPJobs: their pods are gone before they are -----------------------------------------
 inline constexpr std::string_view kFinalizer = "migbsp.io/pods";

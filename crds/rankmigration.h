@@ -85,7 +85,7 @@ struct RankMigrationStatus {
   std::optional<double> predicted_gain_seconds;
   std::optional<double> realised_gain_seconds;
   std::optional<double> realised_gain_error_seconds;  // of that, two standard errors
-  std::string gain;  // both for people: gain_text(); "": not known yet
+  std::string gain;                                   // both for people: gain_text(); "": not known yet
 };
 
 // "3.2 s ± 0.4 s", or "noise, ± 2.1 s" of a gain that can't be told from noise.

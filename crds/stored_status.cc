@@ -111,8 +111,7 @@ json summary_of(const BspJobStatus& status, const json& stored) {
 }  // namespace
 
 std::string gain_text(const BspJobStatus& status) {
-  const double gain = status.realised_gain_seconds.value_or(0),
-               error = status.realised_gain_error_seconds.value_or(0);
+  const double gain = status.realised_gain_seconds.value_or(0), error = status.realised_gain_error_seconds.value_or(0);
   return gain_text(gain, error, std::abs(gain) < error);
 }
 

@@ -10,7 +10,8 @@ namespace {
 
 bool same(const decide::Params& a, const decide::Params& b) {
   return record::keeps_cadence(a, b) && a.heuristic == b.heuristic && a.x == b.x && a.horizon == b.horizon &&
-         a.expected_supersteps == b.expected_supersteps && a.min_gain == b.min_gain && a.cooldown == b.cooldown &&
+         a.expected_supersteps == b.expected_supersteps && a.objective == b.objective &&
+         a.max_slowdown == b.max_slowdown && a.min_gain == b.min_gain && a.cooldown == b.cooldown &&
          a.max_moves == b.max_moves && a.reuse_vacated_slots == b.reuse_vacated_slots && a.migrates == b.migrates;
 }
 

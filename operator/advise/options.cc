@@ -32,11 +32,20 @@ cli::Setter horizon(std::optional<decide::Horizon>& into) {
   };
 }
 
+// A deadline is the recorded job's own.
+cli::Setter objective(std::optional<decide::ObjectiveType>& into) {
+  return [&into](const std::string& text) -> std::string {
+    into = enum_named<decide::ObjectiveType>(text);
+    return into && into != decide::ObjectiveType::kDeadline ? "" : "must be Time or Price";
+  };
+}
+
 // Replaces the field in a message of `decide` by its option.
 std::string in_flags(std::string message) {
   for (const auto& [field, flag] : {std::pair{"rescheduling: alpha0", "--alpha"},
                                     {"rescheduling: d0", "--d"},
                                     {"rescheduling: min_gain", "--min-gain"},
+                                    {"rescheduling: max_slowdown", "--max-slowdown"},
                                     {"rescheduling: ", "--"}})
     if (message.starts_with(field)) return flag + message.substr(std::string_view(field).size());
   return message;
@@ -55,6 +64,8 @@ decide::Params changed(decide::Params p, const Changes& c) {
   p.x = c.x.value_or(p.x);
   p.min_gain = c.min_gain.value_or(p.min_gain);
   p.horizon = c.horizon.value_or(p.horizon);
+  p.objective = c.objective.value_or(p.objective);
+  p.max_slowdown = c.max_slowdown.value_or(p.max_slowdown);
   return p;
 }
 
@@ -74,6 +85,10 @@ Result<Options> parse_options(std::span<const std::string> words) {
                  cli::number(c.x));
   command.option("--horizon", "H", "what a gain is counted over: Window or Superstep (default: as recorded)",
                  horizon(c.horizon));
+  command.option("--objective", "O", "Auto: Time or Price, by the recorded prices (default: as recorded)",
+                 objective(c.objective));
+  command.option("--max-slowdown", "S", "Price: how much longer the job may take, ratio (default: as recorded)",
+                 cli::number(c.max_slowdown));
   command.option("--min-gain", "G", "least relative gain that is worth a move (default: as recorded)",
                  cli::number(c.min_gain));
   command.option("--cooldown", "N", "supersteps for which a moved rank stays (default: as recorded)",

@@ -18,6 +18,8 @@ struct Changes {
   std::optional<std::uint32_t> max_moves;
   std::optional<double> d0, delta, beta, x, min_gain;
   std::optional<decide::Horizon> horizon;
+  std::optional<decide::ObjectiveType> objective;
+  std::optional<double> max_slowdown;
 };
 
 struct Options {

@@ -1,5 +1,6 @@
 #include "operator/advise/show.h"
 
+#include <algorithm>
 #include <cmath>
 #include <format>
 #include <map>
@@ -104,7 +105,10 @@ std::string answer_text(const Advice& advice, const Answer& answer, bool brief) 
 // Several answers, a row each.
 std::string comparison(const Advice& advice) {
   const record::Call& c = advice.call;
-  cli::Table table({"HEURISTIC", "AFTER", "MOVES", "SUPERSTEP PREDICTED", "COSTS ONCE", "RANKS"});
+  std::vector<std::string> columns{"HEURISTIC", "AFTER", "MOVES", "SUPERSTEP PREDICTED", "COSTS ONCE", "RANKS"};
+  const bool priced = std::ranges::any_of(c.snapshot.platform.processors, [](const auto& p) { return p.price > 0; });
+  if (priced) columns.insert(columns.end() - 1, "PRICE AN HOUR");
+  cli::Table table(columns);
   const auto add = [&](const std::string& name, const decide::Plan& plan) {
     std::string ranks;
     std::size_t shown = 0;
@@ -114,8 +118,14 @@ std::string comparison(const Advice& advice) {
                            c.snapshot.platform.sets[move.to_set.value].name);
     }
     if (plan.moves.size() > 8) ranks += std::format(", … {} more", plan.moves.size() - 8);
-    table.add({name, std::to_string(plan.superstep.value), std::to_string(plan.moves.size()),
-               forecast_text(plan.forecast), plan.moves.empty() ? "" : seconds(cost_of(plan)), ranks});
+    std::vector<std::string> row{name,
+                                 std::to_string(plan.superstep.value),
+                                 std::to_string(plan.moves.size()),
+                                 forecast_text(plan.forecast),
+                                 plan.moves.empty() ? "" : seconds(cost_of(plan)),
+                                 ranks};
+    if (priced) row.insert(row.end() - 1, std::format("{:.4g} -> {:.4g}", plan.spending.before, plan.spending.after));
+    table.add(row);
   };
   add(std::format("{} (recorded)", name_of(c.plan.heuristic)), c.plan);
   for (const Answer& answer : advice.answers)
@@ -147,6 +157,12 @@ json rules_json(const decide::Plan& plan) {
             {"explores", r.explores}};
   if (std::isfinite(r.budget)) j["budgetSeconds"] = r.budget;
   return j;
+}
+
+// null: no price is known.
+json spending_json(const decide::Spending& s) {
+  if (s == decide::Spending{}) return nullptr;
+  return {{"beforePerHour", s.before}, {"afterPerHour", s.after}, {"limitSeconds", s.limit}};
 }
 
 json plan_json(const decide::Plan& plan, const decide::Snapshot& snapshot) {
@@ -185,6 +201,7 @@ json plan_json(const decide::Plan& plan, const decide::Snapshot& snapshot) {
             {"afterSeconds", plan.objective.after}}},
           {"forecast", {{"beforeSeconds", plan.forecast.before}, {"afterSeconds", plan.forecast.after}}},
           {"costSeconds", cost_of(plan)},
+          {"spending", spending_json(plan.spending)},
           {"alpha", plan.now.alpha},
           {"alphaNext", plan.next.alpha},
           {"d", plan.now.d},

@@ -211,6 +211,7 @@ Result<std::unique_ptr<Controller::Term>> Controller::begin_term() {
           .authority_name = authority_name(options_),
           .exchange = std::move(exchange),
           .caps = options_.caps,
+          .instance_prices = options_.instance_prices,
           .kueue = options_.kueue,
           .isolate_from_all_but = std::move(isolated)});
   return term;

@@ -1,5 +1,7 @@
 #include "operator/controller/options.h"
 
+#include <charconv>
+#include <cmath>
 #include <format>
 #include <map>
 #include <ranges>
@@ -74,6 +76,26 @@ cli::Setter labels(std::map<std::string, std::string>& into) {
     const std::optional<std::string> wrong = read_pairs(value, into);
     if (!wrong) return "";
     return std::format("\"{}\" must be LABEL=VALUE with each label once, for example app=bsp-operator", *wrong);
+  };
+}
+
+cli::Setter prices(std::map<std::string, double>& into) {
+  return [&into](const std::string& value) -> std::string {
+    std::map<std::string, std::string> pairs;
+    std::optional<std::string> wrong = read_pairs(value, pairs);
+    into.clear();
+    for (const auto& [type, text] : pairs) {
+      double price = 0;
+      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), price);
+      if (error != std::errc{} || end != text.data() + text.size() || !(price > 0) || !std::isfinite(price))
+        wrong = type + "=" + text;
+      into.emplace(type, price);
+    }
+    if (!wrong) return "";
+    return std::format(
+        "\"{}\" must be TYPE=PRICE with each instance type once and a price above 0, for example "
+        "m7i.4xlarge=0.81",
+        *wrong);
   };
 }
 
@@ -160,6 +182,11 @@ Result<Options> parse_options(std::span<const std::string> words) {
                  cli::number(o.caps.in_cluster, 0u, 100'000u));
   command.option("--max-moves-per-set", "N", "limit of ranks that move at once into one Set (default: 0, no limit)",
                  cli::number(o.caps.into_set, 0u, 100'000u));
+  command.option(
+      "--instance-prices", "TYPE=PRICE,…",
+      "what a node costs an hour, by its instance type, unless its annotation migbsp.io/price-per-hour says it "
+      "(default: not known)",
+      prices(o.instance_prices));
   command.flag("--kueue", "Kueue admits the jobs with the label kueue.x-k8s.io/queue-name; the cluster must have it",
                o.kueue);
   command.option("--start-timeout", "SECONDS",

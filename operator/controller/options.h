@@ -40,6 +40,7 @@ struct Options {
   std::string record_directory;  // a file of rescheduling calls per job; "": none
   reconcile::PodOptions pods{.scheduled = true, .user_namespace = true};
   reconcile::MoveCaps caps;
+  std::map<std::string, double> instance_prices;  // of a node, an hour, by instance type
   bool kueue = false;
   ExchangeOptions exchange;
   std::map<std::string, std::string> isolate_jobs;  // labels of the operator's pods; empty: no NetworkPolicies

@@ -53,6 +53,31 @@ std::vector<std::string> explain_rules(const Plan& plan) {
   return {std::move(line)};
 }
 
+// The objective before and after: time, or money.
+std::string change_of(const Plan& plan) {
+  const Objective& o = plan.objective;
+  const double rate = plan.spending.before / 3600;
+  if (o.name != "cost to the end" || !(rate > 0))
+    return std::format("{} {} → {}{}", o.name, seconds(o.before), seconds(o.after), percent(o.before, o.after));
+  return std::format("{} {:.3g} → {:.3g}{}", o.name, o.before * rate, o.after * rate, percent(o.before, o.after));
+}
+
+// What the slots cost, and what the objective leaves of time.
+std::vector<std::string> explain_spending(const Plan& plan) {
+  const Spending& s = plan.spending;
+  if (!(s.before > 0)) return {};
+  std::string line = std::format("the ranks' slots cost {:.4g} an hour", s.before);
+  if (!plan.moves.empty())
+    line += std::format(", {:.4g} after this wave{}; a superstep costs {:.3g} → {:.3g}{}", s.after,
+                        percent(s.before, s.after), plan.forecast.before * s.before / 3600,
+                        plan.forecast.after * s.after / 3600,
+                        percent(plan.forecast.before * s.before, plan.forecast.after * s.after));
+  if (s.limit > 0)
+    line += std::format("; the supersteps to come may take {}, and take {} where the ranks are", seconds(s.limit),
+                        seconds(plan.rules.supersteps * plan.forecast.before));
+  return {std::move(line)};
+}
+
 }  // namespace
 
 std::string place_name(const Snapshot& snapshot, ProcessorId p) {
@@ -129,14 +154,10 @@ std::string headline(const Plan& plan, const Snapshot& snapshot) {
     const Move& trial = plan.moves.front();
     const std::string hope =
         plan.rules.explores ? std::format("it is {} times as fast as assumed", Exploring::kHoped) : "all goes well";
-    return std::format("{} tries {}, of whose speed nothing is known, with rank {}; if {}, {} {} → {}{}", call,
-                       set_name(snapshot, trial.to_set), trial.rank.value, hope, plan.objective.name,
-                       seconds(plan.objective.before), seconds(plan.objective.after),
-                       percent(plan.objective.before, plan.objective.after));
+    return std::format("{} tries {}, of whose speed nothing is known, with rank {}; if {}, {}", call,
+                       set_name(snapshot, trial.to_set), trial.rank.value, hope, change_of(plan));
   }
-  return std::format("{} moves {} of {} ranks, {} {} → {}{}", call, plan.moves.size(), snapshot.ranks.size(),
-                     plan.objective.name, seconds(plan.objective.before), seconds(plan.objective.after),
-                     percent(plan.objective.before, plan.objective.after));
+  return std::format("{} moves {} of {} ranks, {}", call, plan.moves.size(), snapshot.ranks.size(), change_of(plan));
 }
 
 std::vector<std::string> explain_pm_list(const Plan& plan, const Snapshot& snapshot, std::size_t most) {
@@ -212,6 +233,7 @@ std::vector<std::string> explain(const Plan& plan, const Snapshot& snapshot, std
   append(lines, explain_moves(plan, snapshot, most));
   append(lines, explain_stays(plan, snapshot, most));
   append(lines, explain_rules(plan));
+  append(lines, explain_spending(plan));
   lines.push_back(std::format("superstep predicted {} → {}{}", seconds(plan.forecast.before),
                               seconds(plan.forecast.after), percent(plan.forecast.before, plan.forecast.after)));
   lines.push_back(explain_cadence(plan));

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "operator/decide/auto/auto.h"
+#include "operator/decide/auto/price.h"
 #include "operator/decide/auto/untried.h"
 #include "operator/decide/fast/decreasing.h"
 #include "operator/decide/model/adaptation.h"
@@ -49,6 +50,12 @@ void cool_down(Superstep completed, std::uint64_t wanted, Cadence& next) {
   ++next.taken_back;
 }
 
+void say_prices(const Snapshot& snapshot, const Columns& columns, Plan& plan) {
+  const Prices prices(snapshot);
+  plan.spending.before = plan.spending.after = prices.rate(columns.on);
+  for (const Move& move : plan.moves) plan.spending.after += prices.of(move.to) - prices.of(move.from);
+}
+
 }  // namespace
 
 double supersteps_counted(const Plan& plan) {
@@ -75,6 +82,7 @@ Result<Plan> make_plan_with(const Means& means, const Snapshot& snapshot, const 
   plan.stays = std::move(list.stays);
   strategy_for(params.heuristic).plan(c, list.entries, plan);
   const std::uint64_t judged_over = try_with_one_rank(c, plan);
+  if (columns.priced) say_prices(snapshot, columns, plan);
   plan.pm_list = std::move(list.entries);
   sort_by_rank(plan.stays, snapshot.ranks.size());
   const Cadence wanted = std::exchange(plan.next, {});

@@ -64,7 +64,8 @@ decide::Platform make_platform(const std::vector<std::string>& sets, const std::
                                    .slots = node.slots,
                                    .taken = node.taken,
                                    .cordoned = node.cordoned,
-                                   .may_return = cpu.may_return});
+                                   .may_return = cpu.may_return,
+                                   .price = node.price});
   }
   const std::size_t n = sets.size();
   platform.T = decide::Grid<double>(n, n);
@@ -257,7 +258,7 @@ std::vector<double> slowed_by_each_other(const std::vector<std::string>& node_of
   return out;
 }
 
-decide::Params make_params(const crds::ReschedulingSpec& spec) {
+decide::Params make_params(const crds::ReschedulingSpec& spec, const crds::ObjectiveSpec& objective) {
   decide::Params params;
   decide::take_heuristic(params, spec.heuristic);
   params.alpha0 = spec.alpha;
@@ -271,6 +272,8 @@ decide::Params make_params(const crds::ReschedulingSpec& spec) {
   params.min_gain = spec.min_gain;
   params.cooldown = spec.cooldown_supersteps;
   params.max_moves = spec.max_moves_per_wave;
+  params.objective = objective.chosen();
+  params.max_slowdown = objective.max_slowdown;
   params.migrates = spec.mode == crds::ReschedulingMode::kMigrate;
   return params;
 }

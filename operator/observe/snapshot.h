@@ -31,6 +31,8 @@ struct NodeFacts {
   bool speed_told = false;                  // `speed` is what the node's annotation says, not a default
   std::string uid = {};                     // of the Node object: a node made anew has another one
   CpuFeatures cpu_features = {};            // empty: not known, as no pod of the namespace has said it
+  double price = 0;                         // of one of its slots, an hour; 0: not known
+  std::string instance_type = {};           // of its cloud's, that may be priced; "": not known
   std::optional<double> benchmark = {};  // units/s (benchmarks.h), of this job's pods or earlier ones of its namespace
 };
 
@@ -77,6 +79,6 @@ decide::Snapshot make_snapshot(decide::Platform platform, const std::vector<Rank
 std::vector<double> slowed_by_each_other(const std::vector<std::string>& node_of_rank,
                                          const std::vector<NodeFacts>& nodes);
 
-decide::Params make_params(const crds::ReschedulingSpec& spec);
+decide::Params make_params(const crds::ReschedulingSpec& spec, const crds::ObjectiveSpec& objective = {});
 
 }  // namespace bsp::observe

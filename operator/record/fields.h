@@ -32,6 +32,8 @@ constexpr void fields_of(Of<Params>, auto&& v) {
   v("earlyCalls", &P::early_calls, kRare);
   v("firstAlpha", &P::first_alpha, kRare);
   v("timedWork", &P::timed_work, kRare);
+  v("objective", &P::objective, kRare);
+  v("maxSlowdown", &P::max_slowdown, kRare);
 }
 
 constexpr void fields_of(Of<Set>, auto&& v) {
@@ -53,6 +55,7 @@ constexpr void fields_of(Of<Processor>, auto&& v) {
   v("cpuError", &P::cpu_error, kRare);
   v("mayReturn", &P::may_return, kRare);
   v("pod", &P::pod, kRare);
+  v("price", &P::price, kRare);
 }
 
 constexpr void fields_of(Of<Price>, auto&& v) {
@@ -96,6 +99,7 @@ constexpr void fields_of(Of<Rank>, auto&& v) {
 constexpr void fields_of(Of<Snapshot>, auto&& v) {
   v("platform", &Snapshot::platform);
   v("ranks", &Snapshot::ranks);
+  v("timeLeft", &Snapshot::time_left, kRare);
 }
 
 constexpr void fields_of(Of<Judged>, auto&& v) {
@@ -193,6 +197,12 @@ constexpr void fields_of(Of<Forecast>, auto&& v) {
   v("after", &Forecast::after);
 }
 
+constexpr void fields_of(Of<Spending>, auto&& v) {
+  v("before", &Spending::before);
+  v("after", &Spending::after);
+  v("limit", &Spending::limit, kRare);
+}
+
 constexpr void fields_of(Of<Rules>, auto&& v) {
   using R = Rules;
   v("supersteps", &R::supersteps);
@@ -220,6 +230,7 @@ constexpr void fields_of(Of<Plan>, auto&& v) {
   v("objective", &P::objective);
   v("forecast", &P::forecast);
   v("rules", &P::rules, kRare);
+  v("spending", &P::spending, kRare);
   v("now", &P::now);
   v("next", &P::next);
 }
@@ -264,6 +275,6 @@ inline constexpr bool kIsGrid<decide::SparseGrid> = true;
 // The names of the heuristics' objectives. Objective::name is a view of a literal, so a reader makes it a view of one of
 // these.
 inline constexpr std::string_view kObjectives[] = {"pf", "time of the moved ranks", "time to the next call",
-                                                   "time to the end"};
+                                                   "time to the end", "cost to the end"};
 
 }  // namespace bsp::record

@@ -72,6 +72,8 @@ Result<void> run(const Options& options) {
   BSP_TRY(const crds::BspJob job, crds::read_bsp_job(input.text, input.name));
   BSP_TRY(const Platform platform, platform_of(options, job));
   BSP_TRY(const auto workload, make_workload(all_applications(), options.application, job.spec.ranks));
+  if (job.spec.objective.chosen() != crds::ObjectiveType::kTime)
+    return fail(ErrorCode::kInvalid, "spec.objective: the simulator knows no prices; leave it out");
   const decide::Mapping mapping = job.spec.initial_mapping;
   Scenario scenario{.platform = platform, .workload = *workload, .params = observe::make_params(job.spec.rescheduling)};
   if (options.heuristic) decide::take_heuristic(scenario.params, *options.heuristic);

@@ -8,11 +8,11 @@ if [ "${1:-}" = kubernetes ]; then
   exec tests/bench/kubernetes/bench.sh
 fi
 # These run the decision code alone, so that they need neither images nor the product.
-if [ $# -gt 0 ] && ! printf '%s\n' "$@" | grep -qvxE 'decide|decisions'; then
+if [ $# -gt 0 ] && ! printf '%s\n' "$@" | grep -qvxE 'decide|decisions|prices'; then
   ensure_dev_root
   say "Building the benchmarks of decisions (release) in Debian 13"
   in_debian sh -ec '[ -f build/release/build.ninja ] || cmake --preset release >build/release.configure.log
-    cmake --build --preset benchmarks --target bench_decide bench_decisions' || die "the build failed; its message is above"
+    cmake --build --preset benchmarks --target bench_decide bench_decisions bench_prices' || die "the build failed; its message is above"
   mkdir -p build/bench
   in_debian tests/bench/run.sh build/release build/bench "$@"
   exit

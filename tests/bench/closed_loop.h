@@ -52,6 +52,9 @@ struct LoopJob {
   std::function<double(std::uint64_t t, std::uint32_t p)> pace{};
   // Whether the decision is told of superstep t; empty: of each.
   std::function<bool(std::uint64_t t)> is_measured{};
+  // Of a slot of processor p from superstep t on, an hour; empty: the platform's.
+  std::function<double(std::uint64_t t, std::uint32_t p)> price{};
+  double deadline = 0;  // s after the start
   // The relative work of rank i in superstep t; empty: 1.
   std::function<double(std::uint64_t t, std::uint32_t i)> drift{};
 
@@ -261,6 +264,7 @@ using LoopView = std::function<void(MeasuredSuperstep& seen, const std::vector<P
 
 struct LoopRun {
   double makespan = 0, paused = 0;  // s
+  double cost = 0;                  // what the ranks' slots cost; in a pause what the dearer of both do
   std::uint64_t calls = 0, moves = 0;
   std::uint64_t returns = 0;                 // moves to a processor on which the rank has been before …
   std::uint64_t taken_back = 0;              // … that undo a wave; not among the returns
@@ -291,12 +295,18 @@ inline LoopRun run_loop(const LoopJob& job, const Params& params, double noise, 
   std::uint64_t t = 0;
   LoopPods pods(job.start);
   double communication = job.communication(run.on, pods);
+  const auto rate = [&](std::uint64_t at, const std::vector<ProcessorId>& on) {
+    double sum = 0;
+    for (const ProcessorId p : on) sum += job.price ? job.price(at, p.value) : job.start.platform.processor(p).price;
+    return sum / 3600;
+  };
   run.superstep_seconds.push_back(job.superstep_seconds(run.on));
   while (t < job.supersteps) {
     Window window(state, params, ranks, sets);
     while (t < job.supersteps && !window.call_due()) {
       const std::vector<double> busy = job.busy(run.on, ++t);
       run.makespan += std::ranges::max(busy) + communication;
+      run.cost += (std::ranges::max(busy) + communication) * rate(t, run.on);
       if (job.is_measured && !job.is_measured(t)) continue;
       MeasuredSuperstep seen{.superstep = {t}};
       Grid<double> bytes(ranks, sets), seconds(ranks, sets);
@@ -333,6 +343,9 @@ inline LoopRun run_loop(const LoopJob& job, const Params& params, double noise, 
         return bytes * std::uniform_real_distribution(1 - noise, 1 + noise)(of_partners);
       });
     known.platform.capacity = capacities(links);
+    known.time_left = job.deadline - run.makespan;
+    for (std::uint32_t p = 0; job.price && p < known.platform.processors.size(); ++p)
+      known.platform.processors[p].price = job.price(t + 1, p);
     const auto begun = std::chrono::steady_clock::now();
     const Result<Plan> plan = planner(known, window, params);
     run.slowest_decision =
@@ -362,6 +375,7 @@ inline LoopRun run_loop(const LoopJob& job, const Params& params, double noise, 
     if (!job.capacity.empty()) pause = std::max(pause, job.pause(before, run.on));
     run.paused += pause;
     run.makespan += pause;
+    run.cost += pause * std::max(rate(t, before), rate(t, run.on));
     state = std::move(window).close(plan->next);
   }
   return run;

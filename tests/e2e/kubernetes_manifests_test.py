@@ -73,6 +73,11 @@ REFUSED = [
     ("spec.rescheduling.minGain", 5, ["spec.rescheduling.minGain", "must be at least 0"]),
     ("spec.rescheduling.cooldownSupersteps", -1, ["spec.rescheduling.cooldownSupersteps", "greater than or equal to 0"]),
     ("spec.rescheduling.maxMovesPerWave", -1, ["spec.rescheduling.maxMovesPerWave", "greater than or equal to 0"]),
+    ("spec.objective", {"type": "Deadline"}, ["spec.objective.deadline", "is required with type Deadline"]),
+    ("spec.objective", {"type": "Price", "deadline": "2h"}, ["spec.objective.deadline", "is for type Deadline"]),
+    ("spec.objective", {"deadline": "2h"}, ["spec.rescheduling.expectedSupersteps", "is required with a deadline"]),
+    ("spec.objective", {"type": "Cheap"}, ["spec.objective.type", "supported values", "Price"]),
+    ("spec.objective", {"deadline": "5 m"}, ["spec.objective.deadline", "a duration such as"]),
     ("spec.superstep.call", "Barrier", ["spec.superstep.call", "for example MPI_Barrier"]),
     ("spec.superstep.call", "MPI_Barier", ["spec.superstep.call", "for example MPI_Barrier"]),
     ("spec.superstep.call", "MPI_Ibarrier", ["spec.superstep.call", "must be Auto or a blocking MPI collective"]),
@@ -372,7 +377,7 @@ class Manifests(unittest.TestCase):
         self.space.apply(rank_migration("shown", "shown", 1, targetSet="slow"), verb="create")
         row, = (r for r in columns(self.space.kubectl("get", "rm").stdout) if r["NAME"] == "shown")
         self.assertEqual((row["JOB"], row["RANK"]), ("shown", "1"))
-        self.assertLessEqual({"FROM", "TO", "PHASE", "PAUSE-MS", "GAIN-S", "AGE"}, set(row))
+        self.assertLessEqual({"FROM", "TO", "PHASE", "PAUSE-MS", "GAIN", "AGE"}, set(row))
         text = self.space.kubectl("describe", "bspjob", "shown").stdout
         for word in ("Phase:", "Suspended", "Conditions:", "Events:"):
             self.assertIn(word, text)

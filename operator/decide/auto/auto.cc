@@ -9,6 +9,7 @@
 
 #include "operator/decide/auto/auto_search.h"
 #include "operator/decide/auto/explore.h"
+#include "operator/decide/auto/price.h"
 #include "operator/decide/auto/take_back.h"
 #include "operator/decide/model/adaptation.h"
 #include "operator/decide/model/links.h"
@@ -247,6 +248,67 @@ void add_first_wave(const Case& c, const Case& steady, const AutoSearch& search,
     plan.next.alpha = TakeBack::kMeasured;
 }
 
+// The shortest superstep to be had, s, whatever ranks have left and waves cost.
+double shortest_superstep(const Case& c, std::span<const PmEntry> list) {
+  Snapshot anywhere = c.snapshot;
+  for (Rank& rank : anywhere.ranks) rank.left.clear();
+  const Case free{anywhere,  c.columns, c.metrics, c.params,  c.alpha, c.alpha_next,
+                  c.elapsed, 0,         c.means,   c.seconds, c.wave};
+  AutoSearch search(free, horizon_of(c));
+  search.run(list);
+  return search.shortest_found();
+}
+
+// What the rest of the job may take, s; and whether it takes longer where the ranks are. `fastest`: the plan by time alone.
+PriceTerms price_terms(const Case& c, const AutoSearch& search, std::span<const PmEntry> list, const Terms& terms,
+                       const Choice& fastest, const Prices& prices) {
+  PriceTerms out{.H = terms.H, .sure = terms.sure, .first_rate = prices.rate(before_all_moves(c))};
+  const double stay = terms.H * search.now(), tolerated = terms.sure;
+  if (c.params.objective == ObjectiveType::kDeadline) {
+    const double margin = PriceSearch::kMargin + tolerated;
+    out.limit = c.snapshot.time_left * (1 - margin);
+    out.hurries = stay > c.snapshot.time_left * (1 - margin / 2);
+    return out;
+  }
+  const double shortest = (1 + c.params.max_slowdown) * terms.H * shortest_superstep(c, list);
+  out.limit = std::max(shortest, fastest.pays ? fastest.best.F : stay);
+  out.hurries = stay > out.limit * (1 + tolerated);
+  return out;
+}
+
+// Instead of the plan by time alone; terms with what is owed in priced time (price.h). Supersteps until another one can be paid for.
+double choose_by_price(const Case& c, const AutoSearch& search, std::span<const PmEntry> list, std::uint64_t since_last,
+                       Terms& terms, Choice& choice, Plan& plan) {
+  const Prices prices(c.snapshot);
+  PriceTerms by = price_terms(c, search, list, terms, choice, prices);
+  const double rate = prices.rate(c.columns.on) / by.first_rate, now = search.now() * rate;
+  const double first = search.superstep_of(before_all_moves(c));
+  terms.owed = c.owed - (first - now) * static_cast<double>(since_last);
+  terms.budget = by.budget = budget_after(c, terms.owed, first < now * (1 - terms.sure));
+  plan.next.owed = plan.rules.owed = terms.owed;
+  plan.rules.budget = terms.budget;
+  plan.spending.limit = std::max(0.0, by.limit);
+  PriceSearch cheap(c, search, prices, by);
+  cheap.run(choice.best.waves.after.empty() ? std::span<const std::vector<ProcessorId>>{}
+                                            : std::span(choice.best.waves.after).last(1));
+  if (by.hurries && cheap.best().waves.after.empty()) return cheap.next_pays();  // as short as possible
+  choice = {.best = cheap.best(), .pays = !cheap.best().waves.after.empty(), .least = terms.sure};
+  if (!by.hurries) plan.objective.name = "cost to the end";
+  return cheap.next_pays();
+}
+
+// Ranks may be slower on purpose; and pauses cost what the slots do meanwhile.
+void account_by_price(const Case& c, const AutoSearch& search, const Choice& choice, Plan& plan) {
+  const Prices prices(c.snapshot);
+  const std::vector<ProcessorId>& first = choice.best.waves.after.front();
+  const double rate = std::max(prices.rate(c.columns.on), prices.rate(first)) / prices.rate(before_all_moves(c));
+  if (c.params.migrates) plan.next.owed += choice.best.waves.pause.front() * (rate - 1);
+  double longest = 1;
+  for (std::size_t w = 0; w < choice.best.waves.after.size(); ++w)
+    longest = std::max(longest, search.superstep_of(choice.best.waves, w) / search.now());
+  plan.next.wave.before *= longest, plan.next.wave.model *= longest;
+}
+
 }  // namespace
 
 void take_heuristic(Params& params, Heuristic heuristic) {
@@ -315,19 +377,23 @@ void plan<Heuristic::kAuto>(const Case& c, std::span<const PmEntry> list, Plan& 
   const std::optional<Metrics> mean = affordable_means(c);
   const Case steady = c.with(mean ? *mean : c.metrics);
   AutoSearch search(steady, horizon_of(c));
-  const Terms terms = judge(c, search, supersteps_since_last(plan));
+  Terms terms = judge(c, search, supersteps_since_last(plan));
   begin(plan, c, terms, search);
   if (terms.verdict.slower && take_back(steady, search, terms.H, list, plan)) return;
   if (c.wave.until.value > 0 && !terms.verdict.slower) return wait_for_way_back(c, list, terms, plan);
 
-  const Choice choice = choose(c, search, list, terms);
+  Choice choice = choose(c, search, list, terms);
+  const bool by_price = c.params.objective != ObjectiveType::kTime;
+  const double priced =
+      by_price ? choose_by_price(steady, search, list, supersteps_since_last(plan), terms, choice, plan) : 0;
   plan.rules.least_gain = choice.least, plan.rules.unsteady = choice.unsteady, plan.rules.replayed = choice.replayed;
   add_stays(steady, list, search, choice, terms, plan);
-  double next = search.next_pays(choice.pays ? choice.best : search.without_moves(), terms.sure);
-  if (!choice.pays && c.params.migrates && terms.verdict.measured && !terms.verdict.open)
+  double next = by_price ? priced : search.next_pays(choice.pays ? choice.best : search.without_moves(), terms.sure);
+  if (!by_price && !choice.pays && c.params.migrates && terms.verdict.measured && !terms.verdict.open)
     next = std::min(next, send_explorer(c, steady, search, terms, plan));
   if (goes_by_age(c)) plan.next.alpha = call_after(c, next);
   if (choice.pays) add_first_wave(c, steady, search, choice, terms, plan);
+  if (choice.pays && by_price) account_by_price(steady, search, choice, plan);
 }
 
 // Auto searches from Bottleneck's answer, so that a rank stays for the same reasons.

@@ -174,6 +174,12 @@ double AutoSearch::superstep_of(const Waves& waves, std::size_t w) const {
   return std::ranges::max(processor_seconds(c_.columns, I_, waves.after[w])) + std::max(link, std::ranges::max(comm));
 }
 
+double AutoSearch::shortest_found() const {
+  double shortest = now();
+  for (const Known& it : known_) shortest = std::min(shortest, it.superstep);
+  return shortest;
+}
+
 double AutoSearch::error_of_ratio(ProcessorId before, ProcessorId after) const {
   const Processor &p = c_.snapshot.platform.processor(before), &q = c_.snapshot.platform.processor(after);
   return p.set == q.set && p.cpu == q.cpu ? 0 : std::hypot(p.cpu_error, q.cpu_error);

@@ -66,6 +66,10 @@ class AutoSearch {
   [[nodiscard]] double superstep_of(std::span<const ProcessorId> on) const;
   // After wave w, in whose pods the ranks meet that waves have led there.
   [[nodiscard]] double superstep_of(const Waves& waves, std::size_t w) const;
+  // The waves that lead to a mapping; none if it can't be reached.
+  [[nodiscard]] Waves way_to(std::span<const ProcessorId> mapping) const { return waves_to(c_, I_, mapping, alike_); }
+  // Of all mappings that were found, whatever they cost, and the present one, s.
+  [[nodiscard]] double shortest_found() const;
   // How far off the gain of a mapping may be since speeds are (Processor::cpu_error), as a part of a superstep: standard error. Equal speeds
   // of one Set are off alike. Either those of the processors that take longest count, before and after; or, as work is
   // irregular, those of each rank that moves.

@@ -10,7 +10,8 @@ namespace {
 bool is_cost(double v) { return std::isfinite(v) && v >= 0; }
 
 bool fits(const Platform& platform, const Processor& p) {
-  return p.set.value < platform.sets.size() && std::isfinite(p.cpu) && p.cpu > 0 && p.load >= 0 && p.load < 1;
+  return p.set.value < platform.sets.size() && std::isfinite(p.cpu) && p.cpu > 0 && p.load >= 0 && p.load < 1 &&
+         is_cost(p.price);
 }
 
 std::unexpected<Error> what_does_not_fit(const Platform& platform, const Processor& p) {
@@ -19,6 +20,8 @@ std::unexpected<Error> what_does_not_fit(const Platform& platform, const Process
   if (!(std::isfinite(p.cpu) && p.cpu > 0))
     return fail(ErrorCode::kInvalid,
                 std::format("processor {}: cpu must be above 0 instructions/s, is {}", p.name, p.cpu));
+  if (!is_cost(p.price))
+    return fail(ErrorCode::kInvalid, std::format("processor {}: price must be at least 0, is {}", p.name, p.price));
   return fail(ErrorCode::kInvalid,
               std::format("processor {}: load must be at least 0 and below 1, is {}", p.name, p.load));
 }
@@ -113,6 +116,7 @@ Result<Columns> columns_of(const Snapshot& snapshot) {
     const Processor& processor = platform.processors[p];
     if (!fits(platform, processor)) return what_does_not_fit(platform, processor);
     const bool cordoned = processor.cordoned || platform.sets[processor.set.value].cordoned;
+    c.priced |= processor.price > 0;
     c.available[p] = processor.available();
     c.set[p] = processor.set;
     c.slots[p] = cordoned ? 0 : free_slots(processor, 0);

@@ -13,6 +13,7 @@ namespace bsp::decide {
 
 struct Columns {
   std::size_t sets = 0;  // how many there are
+  bool priced = false;   // prices of some processors are known
 
   // By processor.
   std::vector<double> available{};     // (1 − load)·cpu, instructions/s

@@ -24,6 +24,9 @@ Result<void> validate(const Params& p) {
   BSP_CHECK_OK(require(finite_and_not_negative(p.beta), "beta", "at least 0", p.beta));
   BSP_CHECK_OK(require(p.x > 0 && p.x <= 1, "x", "above 0 and at most 1", p.x));
   BSP_CHECK_OK(require(p.min_gain >= 0 && p.min_gain < 1, "min_gain", "at least 0 and below 1", p.min_gain));
+  BSP_CHECK_OK(require(finite_and_not_negative(p.max_slowdown), "max_slowdown", "at least 0", p.max_slowdown));
+  const bool counts_down = p.objective != ObjectiveType::kDeadline || p.expected_supersteps > 0;
+  BSP_CHECK_OK(require(counts_down, "expected_supersteps", "at least 1 with a deadline", p.expected_supersteps));
   return {};
 }
 

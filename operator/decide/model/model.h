@@ -25,6 +25,7 @@ namespace bsp::decide {
 using bsp::to_string;
 using crds::Heuristic;
 using crds::Horizon;
+using crds::ObjectiveType;
 using Mapping = crds::InitialMapping;
 
 // Where a value comes from; plans and explanations say which of theirs are only assumed.
@@ -44,6 +45,8 @@ struct Processor {
   bool cordoned = false;    // takes no new rank
   // Ranks that left it may return: it was slow then, and that may be over. Read by Auto alone.
   bool may_return = false;
+  double price =
+      0;  // of one of its slots, an hour, in the currency of all prices; 0: not known. Read by Auto alone (price.h)
   // The pod whose free seat this slot is: a rank that goes there joins it. 0: none. Read by Auto alone (pods.h).
   std::uint32_t pod = 0;
 
@@ -114,6 +117,8 @@ struct Rank {
 struct Snapshot {
   Platform platform{};
   std::vector<Rank> ranks{};  // index = RankId
+  double time_left =
+      0;  // s until the deadline of the job, below 0 if it is over; read with Params::objective kDeadline
 
   [[nodiscard]] SetId set(RankId i) const { return platform.processor(ranks[i.value].processor).set; }
   // Whether it was there before, and that still counts.
@@ -162,6 +167,8 @@ struct Params {
   bool migrates = true;  // false (mode Advise): plans are not carried out, so γ counts every call
   // Instructions are CPU time, and no benchmark says what that is worth in each Set: one rank alone doesn't show a Set's speed.
   bool timed_work = false;
+  ObjectiveType objective = ObjectiveType::kTime;  // Auto
+  double max_slowdown = 0.1;  // kPrice: how much longer the job may take than in the shortest time, ratio
   bool operator==(const Params&) const = default;
 };
 

@@ -78,7 +78,8 @@ struct Stay {
 
 // What the heuristic lowers. AutoMig: pf, one superstep with its migrations. Bottleneck: F, all supersteps
 // up to the next call with the migrations. The others: the summed time of the moved ranks over the
-// horizon, t_stay against t_move, migrations included.
+// horizon, t_stay against t_move, migrations included. Auto, with prices: what the rest of the job costs, as the time that the
+// ranks' present slots cost as much for.
 struct Objective {
   std::string_view name;
   double before = 0;  // s
@@ -89,6 +90,14 @@ struct Objective {
 struct Forecast {
   double before = 0;  // s
   double after = 0;   // s
+};
+
+// What the ranks' slots cost, where prices are known.
+struct Spending {
+  double before = 0, after = 0;  // an hour, where the ranks are and after the plan's moves; 0: not known
+  double limit = 0;              // s that the supersteps to come may take with all pauses; 0: none
+
+  bool operator==(const Spending&) const = default;
 };
 
 // What Auto's rules contributed to a plan (auto.h).
@@ -118,7 +127,8 @@ struct Plan {
   std::vector<Stay> stays{};       // every other rank, by rank
   Objective objective{};
   Forecast forecast{};
-  Rules rules{};   // Auto only, but `tries`
+  Rules rules{};  // Auto only, but `tries`
+  Spending spending{};
   Cadence now{};   // of the window that ends: α, D, α' …
   Cadence next{};  // … and of the next one
 };

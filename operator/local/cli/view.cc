@@ -123,11 +123,11 @@ void View::update(const crds::BspJob& job, const std::vector<crds::RankMigration
     }
     if (m.status.realised_gain_seconds && !gain_shown_[m.metadata.name]) {
       gain_shown_[m.metadata.name] = true;
-      say(std::format(
-          "  {} rank {}: realised gain {}{}", m.metadata.name, m.spec.rank.value,
-          m.status.gain.empty() ? std::format("{:.3f} s", *m.status.realised_gain_seconds) : m.status.gain,
-          m.status.predicted_gain_seconds ? std::format(", predicted {:.3f} s", *m.status.predicted_gain_seconds)
-                                          : ""));
+      say(std::format("  {} rank {}: realised gain {}{}", m.metadata.name, m.spec.rank.value,
+                      m.status.gain.empty() ? std::format("{:.3f} s", *m.status.realised_gain_seconds) : m.status.gain,
+                      m.status.predicted_gain_seconds
+                          ? std::format(", predicted {:.3f} s", *m.status.predicted_gain_seconds)
+                          : ""));
     }
   }
   if (crds::is_finished(s.phase)) {

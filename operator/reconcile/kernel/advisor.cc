@@ -18,7 +18,7 @@ void Advisor::begin(const crds::BspJob& job) {
 Advice Advisor::advance(const Observed& o) {
   Advice advice{.status = o.job.status};
   if (!rescheduler_ || attempt_ != o.job.status.attempt || !o.job.status.epoch) return advice;
-  if (rescheduler_->follow(o.job.spec.rescheduling)) {
+  if (rescheduler_->follow(o.job.spec)) {
     // What was decided under the former one is not carried out any more.
     call_.reset();
     held_.reset();

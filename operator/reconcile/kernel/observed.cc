@@ -255,6 +255,9 @@ observe::NodeFacts node_facts(const json& node, const std::string& set_label) {
     facts.speed = value;
     facts.speed_told = true;
   }
+  const std::string price = text_at(part_at(metadata, "annotations"), names::kAnnotationPrice);
+  if (const double value = std::strtod(price.c_str(), nullptr); value > 0 && std::isfinite(value)) facts.price = value;
+  facts.instance_type = text_at(part_at(metadata, "labels"), names::kLabelInstanceType);
   facts.cordoned = flag_at(part_at(node, "spec"), "unschedulable", false);
   return facts;
 }

@@ -109,6 +109,7 @@ PodFacts pod_facts(const nlohmann::json& pod);
 struct Observed;
 // Of this attempt's pods, for its further ones: as stored, else as its first pods say. "": there is none yet.
 std::string runtime_image_of(const Observed& o);
+// Its price is still that of the whole node.
 observe::NodeFacts node_facts(const nlohmann::json& node, const std::string& set_label);
 
 // A move that a person or the cost model asks for.

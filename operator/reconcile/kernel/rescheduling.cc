@@ -37,7 +37,7 @@ Rescheduler::Rescheduler(const crds::BspJob& job, std::size_t sets, bool records
           .sets = sets,
           .number = job.status.attempt,
           .first_epoch = job.status.epoch ? job.status.epoch->epoch : 0},
-      params_(observe::make_params(job.spec.rescheduling)),
+      params_(observe::make_params(job.spec.rescheduling, job.spec.objective)),
       collector_(job.spec.ranks, sets),
       yardstick_(job.status.calibration, stored.work, stored.factors, job.spec.ranks),
       gains_(job.status, stored.counted, std::move(stored.baseline)),
@@ -48,8 +48,8 @@ Rescheduler::Rescheduler(const crds::BspJob& job, std::size_t sets, bool records
   open_window();
 }
 
-bool Rescheduler::follow(const crds::ReschedulingSpec& spec) {
-  decide::Params params = observe::make_params(spec);
+bool Rescheduler::follow(const crds::BspJobSpec& spec) {
+  decide::Params params = observe::make_params(spec.rescheduling, spec.objective);
   if (params == params_) return false;
   params_ = params;
   window_->use(params_);

@@ -31,7 +31,7 @@ class Rescheduler {
   // elsewhere in the program, so what they had completed says nothing about this one.
   bool add(const wire::RankReport& report);
   // Decides by this spec from the next call on. True: it differs from that of the last one.
-  bool follow(const crds::ReschedulingSpec& spec);
+  bool follow(const crds::BspJobSpec& spec);
   // Feeds what is complete to the window. A decision comes at most once per call; it must be stored
   // (store()) before the next one is asked for.
   std::optional<Decided> advance(const Observed& o);

@@ -115,6 +115,12 @@ observe::RankFacts facts_of(const crds::RankPlace& place, const observe::Collect
   return facts;
 }
 
+// Until the deadline, s.
+double time_left(const Observed& o) {
+  const double deadline = static_cast<double>(crds::duration_seconds(o.job.spec.objective.deadline).value_or(0));
+  return deadline - to_seconds(o.now - o.job.status.start_time);
+}
+
 }  // namespace
 
 std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
@@ -145,6 +151,7 @@ std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
   }
   decide::Snapshot snapshot =
       observe::make_snapshot(yardstick_.platform(sets, nodes, set_of_rank, pods), ranks, nodes, pods_with_seats(free));
+  if (params.objective == crds::ObjectiveType::kDeadline) snapshot.time_left = time_left(o);
   const bool mixed = yardstick_.unit() == observe::WorkUnit::kMixed;  // the condition MixedUnits says it
   Result<decide::Plan> plan = fail(ErrorCode::kInvalid, "instructions of some ranks and CPU time of others");
   if (!mixed) plan = decide::make_plan(snapshot, *window_, params);

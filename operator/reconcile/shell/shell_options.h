@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -43,6 +44,8 @@ struct ShellOptions {
   std::string authority_name = "bsp-operator-authority";
   ExchangePlace exchange = {};  // instead of that object, where several operators each manage a namespace
   MoveCaps caps = {};
+  std::map<std::string, double> instance_prices =
+      {};              // of a node, an hour, by its instance type; where its annotation says none
   bool kueue = false;  // it admits the jobs with the label of a LocalQueue (kernel/kueue.h)
   std::optional<OperatorPods> isolate_from_all_but = {};  // nullopt: jobs get no NetworkPolicy
 };

@@ -26,11 +26,11 @@ users: [{name: none, user: {}}]
 OPTIONS = {
     "controller": "--kubeconfig --context -n --namespace --leader-elect --lease-namespace --lease-name --metrics-address"
                   " --health-address --evictions-address --workers --record-directory --runtime-image --runtime-pull-policy --runtime-delivery"
-                  " --max-moves --max-moves-per-set --kueue --start-timeout --target-timeout --exchange --exchange-members"
+                  " --max-moves --max-moves-per-set --instance-prices --kueue --start-timeout --target-timeout --exchange --exchange-members"
                   " --exchange-listen --exchange-tls --isolate-jobs --user-namespaces",
     "submit": "-f --filename --kubeconfig --context -n --namespace --wait --timeout --delete",
     "before-uninstall": "--kubeconfig --context --namespaces --delete --timeout",
-    "advise": "-f --filename --heuristic --x --horizon --min-gain --cooldown --max-moves --alpha --d --omega --delta --beta"
+    "advise": "-f --filename --heuristic --x --horizon --objective --max-slowdown --min-gain --cooldown --max-moves --alpha --d --omega --delta --beta"
               " -o --output --brief",
     "check": "-f --filename -o --output --seconds --start-seconds --move-seconds --cpu -n --namespace --store",
     "convert": "-f --filename --check --seconds --start-seconds --move-seconds --cpu -n --namespace --store",

@@ -53,6 +53,7 @@ TEST(Options, EachIsTakenInBothForms) {
                                      "--max-moves",
                                      "8",
                                      "--max-moves-per-set=3",
+                                     "--instance-prices=m7i.4xlarge=0.81,c7g.large=0.07",
                                      "--kueue",
                                      "--start-timeout=1800",
                                      "--target-timeout",
@@ -80,6 +81,7 @@ TEST(Options, EachIsTakenInBothForms) {
   EXPECT_EQ(o->sidecar_resources, (nlohmann::json{{"requests", {{"cpu", "5m"}}}}));
   EXPECT_EQ(o->caps.in_cluster, 8u);
   EXPECT_EQ(o->caps.into_set, 3u);
+  EXPECT_THAT(o->instance_prices, ElementsAre(Pair("c7g.large", 0.07), Pair("m7i.4xlarge", 0.81)));
   EXPECT_TRUE(o->kueue);
   EXPECT_EQ(o->start_timeout_seconds, 1800u);
   EXPECT_EQ(o->target_timeout_seconds, 300u);
@@ -106,6 +108,10 @@ TEST(Options, WhatIsWrongIsNamedWithTheRemedy) {
         {Words{"--evictions-address", ":1", "--health-address", "0.0.0.0:1"}, "different ports"},
         {Words{"--metrics-address", "[::]:1", "--health-address", "127.0.0.1:1"}, "different ports"},
         {Words{"--evictions-address", "9443"}, "IP:PORT"},
+        {Words{"--instance-prices", "a=free"}, "\"a=free\" must be TYPE=PRICE"},
+        {Words{"--instance-prices", "a=0"}, "a price above 0"},
+        {Words{"--instance-prices", "a=1,a=2"}, "each instance type once"},
+        {Words{"--instance-prices", "a=inf"}, "a price above 0"},
         {Words{"--runtime-pull-policy", "Sometimes"}, "Always, IfNotPresent or Never"},
         {Words{"--runtime-delivery", "Magic"}, "ImageVolume or Copy"},
         {Words{"--sidecar-resources=5m"}, "must be an object such as"},

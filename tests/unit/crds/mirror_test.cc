@@ -186,6 +186,9 @@ const std::map<std::string, std::vector<json>> kAgainstRules{
     {"/spec/rescheduling/d", {0, 1, 1.5, -1}},
     {"/spec/rescheduling/x", {0, 1.1}},
     {"/spec/rescheduling/minGain", {-0.1, 1}},
+    {"/spec/objective",
+     {{{"type", "Deadline"}}, {{"type", "Price"}, {"deadline", "2h"}}, {{"type", "Time"}, {"deadline", "2h"}}}},
+    {"/spec/objective/deadline", {"5", "1d", "0s", "5m30", "-5m", "tomorrow"}},
     {"/spec/superstep/call", {"Barrier", "MPI_Barier", "MPI_Ibarrier"}},
     {"/spec/superstep", {{{"call", "Auto"}, {"stride", 2}}}},
     {"/spec/ranksPerPod", {0, 257, -1, "auto", "", "4x"}},
@@ -257,6 +260,33 @@ void integers(const json& schema, const std::string& path, std::map<std::string,
 }
 
 // Otherwise the API server would store a job that the operator can't read.
+// Rules of spec that compare its parts.
+TEST(Mirror, AnObjectiveNeedsWhatItGoesBy) {
+  json job = {
+      {"apiVersion", names::kApiVersion},
+      {"kind", names::kBspJobKind},
+      {"metadata", {{"name", "a"}}},
+      {"spec", {{"ranks", 2}, {"template", {{"spec", {{"containers", {{{"name", "app"}, {"image", "i"}}}}}}}}}}};
+  const auto answer = [&](const char* objective, const char* rescheduling) {
+    job["spec"]["objective"] = json::parse(objective);
+    job["spec"]["rescheduling"] = json::parse(rescheduling);
+    const auto good = bsp_job_from_json(job).and_then([](const BspJob& read) { return validate(read.spec); });
+    return good ? std::string() : good.error().message;
+  };
+  EXPECT_EQ(answer(R"({"deadline": "2h"})", R"({"expectedSupersteps": 100})"), "");
+  EXPECT_EQ(answer(R"({"type": "Price", "maxSlowdown": 0})", "{}"), "");
+  EXPECT_EQ(answer("{}", R"({"heuristic": "Top"})"), "");
+  EXPECT_TRUE(answer(R"({"deadline": "2h"})", "{}").starts_with("spec.rescheduling.expectedSupersteps: is required"));
+  EXPECT_TRUE(
+      answer(R"({"type": "Price"})", R"({"heuristic": "Top"})").starts_with("spec.rescheduling.heuristic: must be"));
+  EXPECT_TRUE(answer(R"({"deadline": "2h"})", R"({"expectedSupersteps": 9, "horizon": "Superstep"})")
+                  .starts_with("spec.rescheduling.horizon: must be"));
+  EXPECT_TRUE(
+      answer(R"({"type": "Price", "maxSlowdown": -1})", "{}").starts_with("spec.objective.maxSlowdown: must be"));
+  EXPECT_TRUE(answer(R"({"type": "Cheap"})", "{}").starts_with("spec.objective.type: "));
+  EXPECT_TRUE(answer(R"({"dedline": "2h"})", "{}").contains("deadline"));
+}
+
 TEST(Mirror, WhatTheSchemaTakesOfIntegersTheMirrorTakes) {
   std::map<std::string, std::optional<double>> most;
   integers(schema_of(crd("bspjob"))["properties"]["spec"], "/spec", most);

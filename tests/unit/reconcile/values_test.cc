@@ -425,5 +425,21 @@ TEST(NodeFacts, SetSpeedAndCordon) {
   }
 }
 
+TEST(NodeFacts, Price) {
+  json node = {{"metadata",
+                {{"name", "n"},
+                 {"labels", {{"node.kubernetes.io/instance-type", "m7i.4xlarge"}}},
+                 {"annotations", {{"migbsp.io/price-per-hour", "0.81"}}}}}};
+  EXPECT_DOUBLE_EQ(node_facts(node, "pool").price, 0.81);
+  EXPECT_EQ(node_facts(node, "pool").instance_type, "m7i.4xlarge");
+  for (const char* price : {"", "-1", "0", "cheap", "inf", "nan"}) {
+    node["metadata"]["annotations"]["migbsp.io/price-per-hour"] = price;
+    EXPECT_EQ(node_facts(node, "pool").price, 0) << price;
+  }
+  node["metadata"]["annotations"] = 3;
+  node["metadata"]["labels"] = json();
+  EXPECT_EQ(node_facts(node, "pool").price, 0);
+}
+
 }  // namespace
 }  // namespace bsp::reconcile

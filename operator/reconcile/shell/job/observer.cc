@@ -132,6 +132,9 @@ std::vector<observe::NodeFacts> JobObserver::nodes_of(const Cluster& cluster) co
   for (const SeenNode& node : cluster.nodes->nodes) {
     observe::NodeFacts facts = node.facts;
     if (facts.set.empty()) continue;
+    if (const auto known = options_.instance_prices.find(facts.instance_type);
+        facts.price == 0 && known != options_.instance_prices.end())
+      facts.price = known->second;
     // Whatever else runs on a node takes capacity there.
     Resources others = usage_.of_others(facts.name, mine);
     if (const auto here = reserved.find(facts.name); here != reserved.end()) others += here->second;
@@ -143,8 +146,10 @@ std::vector<observe::NodeFacts> JobObserver::nodes_of(const Cluster& cluster) co
       facts.at_full_speed = std::max(1.0, static_cast<double>(free.cpu) / static_cast<double>(cpu_used));
       facts.cordoned = slots == 0 || !node.takes_pods;
       if (node.allocatable.memory > 0) facts.memory = free.memory;
+      facts.price /= std::max(slots_of(node.allocatable, rank, seats), 1u);
     } else {
       facts.slots = static_cast<std::uint32_t>(std::clamp<std::int64_t>(node.allocatable.pods, 1, 1 << 20));
+      facts.price /= facts.slots;
       facts.taken = static_cast<std::uint32_t>(others.pods + usage_.further_seats_of_others(facts.name, mine));
     }
     nodes.push_back(std::move(facts));
