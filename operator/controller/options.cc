@@ -1,5 +1,4 @@
 #include "operator/controller/options.h"
-
 #include <charconv>
 #include <cmath>
 #include <format>
@@ -7,6 +6,7 @@
 #include <ranges>
 
 #include "base/net/address.h"
+#include "crds/names.h"
 #include "crds/pod_schema.h"
 #include "operator/cli/command.h"
 
@@ -184,8 +184,9 @@ Result<Options> parse_options(std::span<const std::string> words) {
                  cli::number(o.caps.into_set, 0u, 100'000u));
   command.option(
       "--instance-prices", "TYPE=PRICE,…",
-      "what a node costs an hour, by its instance type, unless its annotation migbsp.io/price-per-hour says it "
-      "(default: not known)",
+      std::format(
+          "what a node costs an hour, by its instance type, unless its annotation {} says it (default: not known)",
+          names::kAnnotationPrice),
       prices(o.instance_prices));
   command.flag("--kueue", "Kueue admits the jobs with the label kueue.x-k8s.io/queue-name; the cluster must have it",
                o.kueue);

@@ -92,8 +92,7 @@ class PriceSearch {
   std::vector<std::uint32_t> by_price_;  // processors, the cheapest first, of equals the fastest
   double rate_now_ = 0, longest_ = 0;    // currency/h; s that a superstep may take
   Candidate best_;
-  double money_ = std::numeric_limits<double>::infinity();  // of best_
-  double soonest_ = std::numeric_limits<double>::infinity();
+  double money_ = std::numeric_limits<double>::infinity(), soonest_ = money_;  // of best_
   std::int64_t work_ = kWork;
 };
 

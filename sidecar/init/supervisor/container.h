@@ -3,11 +3,11 @@
 
 #include <sys/types.h>
 
+#include <unistd.h>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 #include "base/core/cpu_features.h"

@@ -41,7 +41,7 @@ class Dump {
   // Whether none of its processes is left.
   [[nodiscard]] bool over() const;
   [[nodiscard]] const std::string& failure() const { return failure_; }  // the first; "": none
-  [[nodiscard]] bool found_files() const { return found_files_; }        // that the program has written in this container
+  [[nodiscard]] bool found_files() const { return found_files_; }  // that the program has written in this container
   [[nodiscard]] std::uint64_t took_ns() const;
 
  private:

@@ -80,8 +80,8 @@ Result<void> Restore::begin() {
 }
 
 Result<void> Restore::start_criu() {
-  BSP_TRY(criu_, init::start_criu(container_.criu, "restore", restore_arguments(container_.criu, images_, pipes_), user_,
-                                  {container_.out.write_end(), container_.err.write_end()}));
+  BSP_TRY(criu_, init::start_criu(container_.criu, "restore", restore_arguments(container_.criu, images_, pipes_),
+                                  user_, {container_.out.write_end(), container_.err.write_end()}));
   fault_point("init.restoring", criu_);
   return {};
 }

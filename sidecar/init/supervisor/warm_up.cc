@@ -9,7 +9,8 @@ void WarmUp::begin_if_due(const Container& container) {
   if (!due_ || Steady::now() < *due_) return;
   due_.reset();
   if (::access(container.options.run_dir.c_str(), F_OK) != 0) return;
-  if (auto pid = start_criu(container.criu, "check", warm_up_arguments(container.criu), container.user, {})) pid_ = *pid;
+  if (auto pid = start_criu(container.criu, "check", warm_up_arguments(container.criu), container.user, {}))
+    pid_ = *pid;
   // A missing criu must not keep the program from running; the first dump will report it.
 }
 
