@@ -17,8 +17,9 @@ constexpr std::size_t kPerReconcile = 16;
 std::vector<MigrationDeletion> beyond_history(const Observed& o) {
   const std::size_t limit = o.job.spec.run_policy.migration_history_limit;
   std::vector<const crds::RankMigration*> ended;
-  for (const crds::RankMigration& m : o.migrations)
-    if (crds::is_finished(m.status.phase) && m.metadata.deletion_timestamp == Time{}) ended.push_back(&m);
+  for (const auto* migrations : {&o.migrations, &o.older_migrations})
+    for (const crds::RankMigration& m : *migrations)
+      if (crds::is_finished(m.status.phase) && m.metadata.deletion_timestamp == Time{}) ended.push_back(&m);
   if (ended.size() <= limit) return {};
   std::set<std::string> needed;
   if (const auto wave = stored_wave(o.job.status); wave && *wave)

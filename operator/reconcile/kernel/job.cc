@@ -151,6 +151,23 @@ void JobKernel::end_orphans(const migrate::Wave* wave) {
   for (const Refusal& refusal : orphans(wave, o)) refuse(refusal);
 }
 
+// Each answer reconciles the job again, where there are thousands.
+void JobKernel::refuse_older() {
+  constexpr std::size_t kPerReconcile = 16;
+  std::size_t answered = 0;
+  for (const crds::RankMigration& m : o.older_migrations) {
+    if (crds::is_finished(m.status.phase) || m.metadata.deletion_timestamp != Time{}) continue;
+    if (answered++ == kPerReconcile) return;
+    notices.migrations.push_back(
+        refused(m,
+                {m.metadata.name, "OlderThanJob",
+                 std::format("it was made before this BSPJob {}, so it meant an earlier one: make it again to move a "
+                             "rank of this one",
+                             o.job.metadata.name)},
+                o.now));
+  }
+}
+
 void JobKernel::end_departures() {
   for (const MoveRequest& request : waiting_requests(o))
     if (request.away) refuse({request.migration, "PodsEnded", "the rank has left its node: its pod has ended"});
@@ -335,6 +352,7 @@ Step reconcile_job(const Observed& o, const Advice& advice, const migrate::Limit
     return k.take();
   }
   k.by_phase();
+  k.refuse_older();
   k.remember_vanished();
   k.work.protect = is_protected(o, k.status().phase);
   refresh_status(o, k.status());

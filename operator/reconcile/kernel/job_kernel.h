@@ -70,6 +70,7 @@ struct JobKernel {
   // Ends migrations that belong to no wave; `wave` is the stored one, or null.
   void end_orphans(const migrate::Wave* wave);
   // Ends requests to leave a node, whichever: the ranks' pods are going, so that the ranks leave it anyway.
+  void refuse_older();
   void end_departures();
 
  private:

@@ -182,6 +182,8 @@ struct Observed {
   std::set<std::string> being_made;             // pods that are being created; some may be in `pods` by now
   std::map<std::string, std::string> node_troubles;  // by node: "is not ready", "is gone"
   std::map<std::string, std::string> leaving;  // by node with ranks of the job: why they have to leave it (resources.h)
+  // Those made by hand before the job was, which move nothing (is_older_than()).
+  std::vector<crds::RankMigration> older_migrations;
   MoveCaps caps;
   Reservations reservations;       // of all jobs
   MovesElsewhere elsewhere;        // of all other jobs

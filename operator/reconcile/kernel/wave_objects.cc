@@ -29,6 +29,12 @@ bool target_was_made(const migrate::Wave& wave, const migrate::Move& move, const
   return !move.target_uid.empty() || o.pods.contains(move.target_pod) || o.being_made.contains(move.target_pod);
 }
 
+// Times of creation are whole seconds, so one that was applied together with its job is not older.
+bool is_older_than(const crds::RankMigration& migration, const crds::BspJob& job) {
+  const Time made = migration.metadata.creation_timestamp;
+  return migration.metadata.owner_references.empty() && made != Time{} && made < job.metadata.creation_timestamp;
+}
+
 std::vector<MoveRequest> waiting_requests(const Observed& o) {
   std::vector<MoveRequest> requests;
   for (const crds::RankMigration& m : o.migrations) {

@@ -44,6 +44,8 @@ bool target_was_made(const migrate::Wave& wave, const migrate::Move& move, const
 
 // The RankMigrations of pods that carry kAnnotationMoveTo, whether they are there already or not.
 std::vector<crds::RankMigration> asked_on_pods(const Observed& o);
+// Made by hand before the job was: it means an earlier job of this name, so it moves nothing.
+bool is_older_than(const crds::RankMigration& migration, const crds::BspJob& job);
 // RankMigrations that wait for a wave (made by hand), as requests.
 std::vector<MoveRequest> waiting_requests(const Observed& o);
 

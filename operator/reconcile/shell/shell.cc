@@ -8,7 +8,6 @@
 #include "operator/kube/fields.h"
 #include "operator/kube/modify.h"
 #include "operator/reconcile/capacity/stores/exchange_store.h"
-#include "operator/reconcile/kernel/waves.h"
 #include "operator/reconcile/shell/job/job_shell.h"
 
 namespace bsp::reconcile {
@@ -19,29 +18,6 @@ Metric reconcile_retries(Metric::Type::kCounter, "bsp_reconcile_retries_total",
                          "Reconciles of a job that are repeated, by the reason.", {"reason"});
 
 namespace {
-// A RankMigration without a job waits, since the job may be created next; one that was under way has failed with its job.
-void answer_without_job(kube::Client& client, kube::Cache& cache, const std::string& key) {
-  const std::size_t slash = key.find('/');
-  for (const kube::Object& object : cache.find(kRankMigration, kByJob, key)) {
-    auto migration = crds::rank_migration_from_json(object);
-    if (!migration || crds::is_finished(migration->status.phase) || kube::is_being_deleted(object)) continue;
-    if (migration->status.phase == crds::MigrationPhase::kPending) {
-      std::string message =
-          std::format("spec.job: there is no BSPJob {} in namespace {}; it waits for one, or correct the name",
-                      key.substr(slash + 1), key.substr(0, slash));
-      if (migration->status.message == message) continue;
-      migration->status.observed_generation = migration->metadata.generation;
-      migration->status.reason = "NoSuchJob";
-      migration->status.message = std::move(message);
-    } else {
-      migration =
-          refused(*migration, {migration->metadata.name, "JobGone", "the job was deleted"}, SystemClock{}.now());
-    }
-    kube::Object next;
-    to_json(next, *migration);
-    if (const auto updated = client.update_status(next)) cache.put(*updated);
-  }
-}
 // Where the operator's own objects are.
 const std::string& own_name_space(const ShellOptions& options) {
   return options.reservations_name_space.empty() ? options.name_space : options.reservations_name_space;
@@ -54,6 +30,7 @@ Shell::Shell(kube::Client& client, ShellOptions options)
       queue_({.tenant_of = [](const std::string& key) { return key.substr(0, key.find('/')); },
               .max_per_tenant = std::max(1u, options_.workers)}),
       authority_(client, own_name_space(options_), options_.authority_name),
+      strays_(client),
       sidecar_thread_(options_.network) {
   if (options_.exchange.group)
     reservations_ = std::make_unique<ExchangeReservations>(options_.exchange, usage_);
@@ -83,7 +60,7 @@ Shell::~Shell() {
 }
 
 void Shell::changed(const kube::Kind& kind, const kube::Object* before, const kube::Object* now) {
-  if (kind == kNode) return node_views_.change(before, now);  // the jobs' next reconciles see it
+  if (kind == kNode) return nodes_.views.change(before, now);  // the jobs' next reconciles see it
   const std::string key = job_key_of(kind, now ? *now : *before);
   if (kind == kPod) {
     usage_.change(before, now);
@@ -127,7 +104,7 @@ void Shell::work(kube::Lane lane) {
       queue_.add_rate_limited(*key);
     } else {
       queue_.forget(*key);
-      if (!gone) queue_.add_after(*key, *next);
+      if (!gone || *next > Duration{}) queue_.add_after(*key, *next);
     }
     if (const auto kept = guarded([&] { authority_.keep(); }); !kept)
       log_error("failed to keep the seed of the jobs' certificates", {{"error", kept.error().message}});
@@ -143,7 +120,8 @@ Duration Shell::reconcile(const std::string& key, bool& gone) {
   if (gone)
     if (auto released = reservations_->release(key, SystemClock{}.now()); !released)
       log_warning("failed to release a reservation", {{"job", key}, {"error", released.error().message}});
-  if (gone) answer_without_job(client_, *cache_, key);
+  const Duration strays_wait = gone ? strays_.answer(*cache_, key) : Duration{};
+  if (!gone) strays_.job_exists(key);
   std::shared_ptr<JobShell> job, former;  // replaced; it is destroyed outside of the lock
   {
     const std::lock_guard lock(mutex_);
@@ -153,13 +131,13 @@ Duration Shell::reconcile(const std::string& key, bool& gone) {
       former = std::move(it->second);
       jobs_.erase(it);
     }
-    if (gone) return {};
+    if (gone) return strays_wait;
     auto& place = jobs_[key];
     if (!place)
-      place =
-          std::make_shared<JobShell>(ShellParts{client_, *cache_, node_views_, node_benchmarks_, usage_, *reservations_,
-                                                waiting_jobs_, authority_, sidecar_thread_, *call_pool_, options_},
-                                     JobRef{at, kube::metadata_text(*object, "uid")}, [this, key] { queue_.add(key); });
+      place = std::make_shared<JobShell>(
+          ShellParts{client_, *cache_, nodes_.views, nodes_.benchmarks, usage_, *reservations_, waiting_jobs_,
+                     authority_, sidecar_thread_, *call_pool_, options_},
+          JobRef{at, kube::metadata_text(*object, "uid")}, [this, key] { queue_.add(key); });
     job = place;
   }
   const Duration next = job->reconcile();

@@ -30,6 +30,7 @@
 #include "operator/reconcile/shell/nodes.h"
 #include "operator/reconcile/shell/objects.h"
 #include "operator/reconcile/shell/shell_options.h"
+#include "operator/reconcile/shell/strays.h"
 #include "operator/reconcile/shell/waiting_jobs.h"
 
 namespace bsp::reconcile {
@@ -58,12 +59,15 @@ class Shell {
   kube::Client& client_;
   const ShellOptions options_;
   kube::Workqueue queue_;  // of job_key()s; urgent where a wave is under way: ranks may stand still
-  NodeViews node_views_;
-  NodeBenchmarks node_benchmarks_;
+  struct {
+    NodeViews views;
+    NodeBenchmarks benchmarks;
+  } nodes_;
   NodeUsage usage_;
   std::unique_ptr<ReservationStore> reservations_;
   WaitingJobs waiting_jobs_;
   Authority authority_;
+  StrayMigrations strays_;
   SidecarThread sidecar_thread_;
   std::atomic<bool> stop_ = false;
   std::mutex mutex_;  // of the three below

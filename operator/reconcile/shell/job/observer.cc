@@ -5,6 +5,7 @@
 
 #include "operator/kube/fields.h"
 #include "operator/reconcile/kernel/checkpoints/reclaim.h"
+#include "operator/reconcile/kernel/waves.h"
 #include "operator/reconcile/shell/job/workloads.h"
 
 namespace bsp::reconcile {
@@ -77,7 +78,9 @@ void JobObserver::read_pods(Cluster& cluster) const {
 void JobObserver::read_migrations(Cluster& cluster) const {
   for (const kube::Object& object : cache_.find(kRankMigration, kByJob, job_ref_.key()))
     if (const std::string owner = owner_of(object).uid; owner.empty() || owner == job_ref_.uid)
-      if (auto migration = crds::rank_migration_from_json(object)) cluster.migrations.push_back(std::move(*migration));
+      if (auto migration = crds::rank_migration_from_json(object))
+        (is_older_than(*migration, cluster.job) ? cluster.older_migrations : cluster.migrations)
+            .push_back(std::move(*migration));
 }
 
 Observed JobObserver::observe(Cluster cluster, const Sidecars& sidecars) const {
@@ -97,6 +100,7 @@ Observed JobObserver::observe(Cluster cluster, const Sidecars& sidecars) const {
   o.being_made = std::move(cluster.being_made);
   o.pods = std::move(cluster.pods);
   o.migrations = std::move(cluster.migrations);
+  o.older_migrations = std::move(cluster.older_migrations);
   o.sidecars = sidecars.facts();
   // A pod that is being deleted may take long to end, so its link stays, but what it says no longer counts.
   std::erase_if(o.sidecars, [&](const auto& entry) {

@@ -23,7 +23,7 @@ struct Cluster {
   std::set<std::string> being_made;  // read before `pods`, so that a pod is in one of the two
   std::map<std::string, PodFacts> pods;
   std::map<Seat, std::string> reachable;  // whose sidecar is to be linked: its address
-  std::vector<crds::RankMigration> migrations;
+  std::vector<crds::RankMigration> migrations, older_migrations;
 };
 
 class JobObserver {
