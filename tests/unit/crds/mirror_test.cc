@@ -76,6 +76,7 @@ struct Fields {
   template <class T>
   static json default_of(const T& member, const std::string& at) {
     if (!at.starts_with("spec")) return nullptr;
+    if constexpr (requires { member.is_unset(); }) return nullptr;  // what it then is depends on the rest of the object
     if constexpr (reflect::kIsOptional<T> || reflect::kIsVector<T> || std::same_as<T, json> || HasFields<T>)
       return nullptr;
     else if constexpr (std::same_as<T, std::string>)

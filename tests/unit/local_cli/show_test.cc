@@ -86,7 +86,7 @@ TEST(Get, WideShowsAll) {
 TEST(Get, Migrations) {
   EXPECT_EQ(table("rankmigration", {from_yaml(kMigration)}),
             "NAME   JOB                 RANK   FROM   TO     PHASE       PAUSE-MS   PREDICTED-S   GAIN   AGE\n"
-            "m1     lattice-boltzmann   1      slow   fast   Succeeded   254.3      2.5                    60s\n");
+            "m1     lattice-boltzmann   1      slow   fast   Succeeded   254.3      2.5                  60s\n");
 }
 
 TEST(Get, PodsAsKubectlShowsThem) {

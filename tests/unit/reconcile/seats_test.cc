@@ -318,10 +318,16 @@ TEST(MakePod, MultipliesTheAppContainer) {
   EXPECT_EQ(mount_at(container(alone, "app"), "/scratch").at("subPath"), "a");
 }
 
+crds::BspJob alone() {
+  crds::BspJob job = job_with({{"name", "app"}, {"image", "i"}});
+  job.spec.pod_template["spec"]["containers"].erase(0);
+  return job;
+}
+
 // Nothing that the template gives each pod would then be missing for a rank.
 TEST(RanksPerPod, UnsetFillsNodesWhereAPodHasNothingOfARank) {
   const auto seats_with = [](const std::string& at, const json& value) {
-    crds::BspJob job = job_with({{"name", "app"}, {"image", "i"}});
+    crds::BspJob job = alone();
     if (!at.empty()) job.spec.pod_template[json::json_pointer(at)] = value;
     EXPECT_FALSE(json(job).at("spec").contains("ranksPerPod"));
     return most_seats(job);
@@ -341,7 +347,7 @@ TEST(RanksPerPod, UnsetFillsNodesWhereAPodHasNothingOfARank) {
       {app + "/readinessProbe", {{"tcpSocket", {{"port", 80}}}}},
       {app + "/env", json::array({{{"name", "A"}, {"valueFrom", by_name}}})}};
   for (const auto& [at, value] : of_a_rank) EXPECT_EQ(seats_with(at, value), 1u) << at;
-  crds::BspJob gang = job_with({{"name", "app"}, {"image", "i"}});
+  crds::BspJob gang = alone();
   gang.spec.scheduling.gang = crds::Gang::kVolcano;
   EXPECT_EQ(most_seats(gang), 1u);
 }
