@@ -53,7 +53,7 @@ class SlowWebhookTest : public kube_test::World {
                                  {"metadata", {{"name", name}, {"namespace", name_space}}},
                                  {"spec",
                                   {{"ranks", 2},
-                                  {"ranksPerPod", 1},
+                                   {"ranksPerPod", 1},
                                    {"sets", {{"label", "pool"}, {"names", {"slow", "fast"}}}},
                                    {"rescheduling", {{"mode", "Off"}}},
                                    {"template", {{"spec", {{"containers", json::array({container})}}}}}}}}));

@@ -69,7 +69,7 @@ class WritesTest : public ::testing::Test {
                                  {"metadata", {{"name", name}, {"namespace", "default"}}},
                                  {"spec",
                                   {{"ranks", 2},
-                                  {"ranksPerPod", 1},
+                                   {"ranksPerPod", 1},
                                    {"sets", sets},
                                    {"initialMapping", "RoundRobin"},
                                    {"rescheduling", rescheduling},
