@@ -97,12 +97,12 @@ void VanishedPods::note_seen(const std::map<std::string, PodFacts>& pods,
     auto& [name, seen] = entry;
     const auto there = pods.find(name);
     if (there != pods.end() && there->second.uid == seen.facts.uid) return false;
-    if (!seen.ended && !has_exited(name)) miss(name, std::move(seen.facts), now);
+    if (!seen.ended && !seen.facts.node.empty() && !has_exited(name)) miss(name, std::move(seen.facts), now);
     return true;
   });
   for (const auto& [name, facts] : pods) {
     Seen& seen = seen_[name];
-    seen.ended |= facts.all_apps(&AppFacts::ended) || facts.node.empty() || has_exited(name);
+    seen.ended |= facts.all_apps(&AppFacts::ended) || has_exited(name);
     if (seen.facts != facts) seen.facts = facts;  // of ten thousand pods hardly any has changed
   }
 }

@@ -41,6 +41,23 @@ TEST(VanishedPod, OfARankThatRunsOnIsWaitedForBeforeTheNextAttempt) {
   }
 }
 
+// As every pod that a scheduler places.
+TEST(VanishedPod, FirstSeenWithoutANodeIsWaitedForAllTheSame) {
+  for (const bool placed : {true, false}) {
+    VanishedPods vanished;
+    const auto nobody_exited = [](const std::string&) { return false; };
+    std::map<std::string, PodFacts> pods;
+    pods["pod"].uid = "uid";
+    pods["pod"].apps.resize(1);
+    vanished.add({}, nobody_exited, {}, pods);
+    if (placed) pods["pod"].node = "slow-0";
+    vanished.add({}, nobody_exited, {}, pods);
+    pods.clear();
+    vanished.add({}, nobody_exited, {}, pods);
+    EXPECT_EQ(pods.contains("pod"), placed);
+  }
+}
+
 TEST(VanishedPod, IsMissedByALeaderThatNeverSawIt) {
   for (const JobPhase phase : {JobPhase::kRunning, JobPhase::kRestarting}) {
     sim::World w({.ranks = 2});
