@@ -193,7 +193,9 @@ void World::keep(Running& running) {
       }
   const bool goes = !has_object || kube::is_being_deleted(*pod);
   if (goes && kubelet_works && running.kill_at < 0) {
-    running.kill_at = tick_ + (swarm_.traps_sigterm && running.runs() ? random(5, kGrace) : random(0, 5));
+    // Of the programs that trap SIGTERM, some end at once all the same, so that others outlive them.
+    const bool traps = swarm_.traps_sigterm && running.runs() && chance(0.5);
+    running.kill_at = tick_ + (traps ? random(5, kGrace) : random(0, 5));
     for (simulated::Pod& seat : running.seats) seat.gone_at = 1 << 30;  // it is asked to end
   }
   if (running.kill_at >= 0 && tick_ >= running.kill_at && running.removed_at < 0) {

@@ -73,6 +73,7 @@ Swarm::Swarm(std::uint64_t with_seed) : seed(with_seed) {
   if (coin(0.4)) loss = one_of(random, {0.001, 0.01, 0.05});
   if (coin(0.3)) write_loss = one_of(random, {0.005, 0.05});
   watch_lag = one_of(random, {0, 0, 1, 3, 10});
+  if (coin(0.4) && !old_sidecars) again = one_of(random, {0.002, 0.02, 0.1});
   moves = one_of(random, {0.005, 0.02, 0.05});
   faults = one_of(random, {0.0, 0.005, 0.02, 0.05});
   faults_until = draw(100, 400);
@@ -90,10 +91,10 @@ std::string Swarm::text() const {
   std::string text = std::format(
       "seed {}: {} ranks, {} a pod, {} slots on each of {} slow and {} fast nodes, {} operators, {} "
       "supersteps{}{}{}{}; "
-      "late {} by {}, lost {}, writes {}, watch {}; moves {}, faults {} until {}:",
+      "late {} by {}, again {}, lost {}, writes {}, watch {}; moves {}, faults {} until {}:",
       seed, ranks, seats, slots, slow, fast, operators, supersteps, traps_sigterm ? ", traps SIGTERM" : "",
       checkpoints ? ", checkpoints" : "", old_sidecars ? ", old sidecars" : "", forgetful ? ", forgetful sidecars" : "",
-      late, late_by, loss, write_loss, watch_lag, moves, faults, faults_until);
+      late, late_by, again, loss, write_loss, watch_lag, moves, faults, faults_until);
   for (const Fault kind : kinds) text += std::format(" {};", to_string(kind));
   return text;
 }

@@ -47,6 +47,7 @@ struct Swarm {
   bool forgetful = false;     // sidecars that lose every order
   double late = 0;            // share of the messages that are late …
   int late_by = 1;            // … by so many ticks at most
+  double again = 0;           // share of the messages of which a copy comes late, over a connection that was given up
   double loss = 0;            // share of the messages that are lost
   double write_loss = 0;      // share of the API server's answers to writes that are lost
   int watch_lag = 0;          // ticks
