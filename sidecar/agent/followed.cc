@@ -54,13 +54,16 @@ Followed::Followed(std::string file) : file_(std::move(file)) {
 Result<void> Followed::follow(const json& fields, bool sets_gate) {
   BSP_TRY(const std::optional<Token> token, token_in(fields));
   if (!token) return {};
-  if (*token < highest_)
+  // The attempts of one gate are numbered for the gate's sake. Other verbs of its wave may arrive later: seats have separate connections.
+  const bool is_older =
+      sets_gate ? *token < highest_ : std::pair(token->wave, token->epoch) < std::pair(highest_.wave, highest_.epoch);
+  if (is_older)
     return fail(ErrorCode::kConflict,
                 std::format("it is of {}, and {} has been followed since", text_of(*token), text_of(highest_)));
   if (const auto over = gate_over_.find(seat_in(fields));
       sets_gate && over != gate_over_.end() && *token <= over->second)
     return fail(ErrorCode::kConflict, std::format("the gate of {} is over", text_of(*token)));
-  if (*token == highest_) return {};
+  if (*token <= highest_) return {};
   highest_ = *token;
   save();
   return {};

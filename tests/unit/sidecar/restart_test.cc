@@ -1,11 +1,15 @@
 // What a sidecar takes over from the one before it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <format>
+
 #include <vector>
 
 #include "crds/reflect.h"
+#include "sidecar/agent/followed.h"
 #include "tests/unit/sidecar/real_sidecar.h"
 
 namespace bsp::sidecar {
@@ -57,6 +61,20 @@ TEST(Restart, RemembersWhichVerbsWereFollowed) {
   connect_program(sidecar);
   EXPECT_FALSE(arm({3, 9, 2})) << "its gate is over";
   EXPECT_TRUE(arm({3, 9, 3}));
+}
+
+// Seats of a pod have separate connections: the preparation of one may come after the gate of another.
+TEST(Followed, AttemptsOfAGateMatterToGatesOnly) {
+  const std::string file = std::format("/tmp/followed-{}", ::getpid());
+  Followed followed(file);
+  const auto of = [](const wire::Token& token) { return json{{wire::kToken, reflect::write(token)}}; };
+  EXPECT_TRUE(followed.follow(of({3, 9, 1}), true));
+  EXPECT_TRUE(followed.follow(of({3, 9, 0}), false));
+  EXPECT_FALSE(followed.follow(of({3, 9, 0}), true));
+  EXPECT_FALSE(followed.follow(of({3, 8, 5}), false));
+  EXPECT_FALSE(followed.follow(of({2, 10, 5}), false));
+  EXPECT_FALSE(Followed(file).follow(of({3, 9, 0}), true)) << "it is saved";
+  std::filesystem::remove(file);
 }
 
 TEST(Restart, RefusesATokenThatIsNone) {
