@@ -70,6 +70,11 @@ Result<pid_t> Container::start_worker(const User& as, const std::function<Result
   });
 }
 
+std::uint64_t nanoseconds_since(std::chrono::steady_clock::time_point start) {
+  const auto took = std::chrono::steady_clock::now() - start;
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(took).count());
+}
+
 std::string trimmed(std::string text) {
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
   return text;

@@ -72,6 +72,8 @@ struct Container {
   Result<pid_t> start_worker(const User& as, const std::function<Result<void>()>& body) const;
 };
 
+// From then to now.
+std::uint64_t nanoseconds_since(std::chrono::steady_clock::time_point start);
 // Without trailing line ends and spaces.
 std::string trimmed(std::string text);
 

@@ -170,9 +170,4 @@ bool Dump::over() const {
   return criu_ == 0 && worker_ == 0 && !worker_was_faster;
 }
 
-std::uint64_t Dump::took_ns() const {
-  return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(Steady::now() - begun_).count());
-}
-
 }  // namespace bsp::init

@@ -42,7 +42,7 @@ class Dump {
   [[nodiscard]] bool over() const;
   [[nodiscard]] const std::string& failure() const { return failure_; }  // the first; "": none
   [[nodiscard]] bool found_files() const { return found_files_; }  // that the program has written in this container
-  [[nodiscard]] std::uint64_t took_ns() const;
+  [[nodiscard]] std::uint64_t took_ns() const { return nanoseconds_since(begun_); }
 
  private:
   Result<void> try_to_begin();

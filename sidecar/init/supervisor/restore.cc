@@ -128,9 +128,4 @@ void Restore::abandon() {
     if (pid > 0) ::kill(pid, SIGKILL);
 }
 
-std::uint64_t Restore::took_ns() const {
-  return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(Steady::now() - begun_).count());
-}
-
 }  // namespace bsp::init

@@ -28,7 +28,7 @@ class Restore {
 
   // What people should know of the files, "": nothing.
   [[nodiscard]] const std::string& note() const { return note_; }
-  [[nodiscard]] std::uint64_t took_ns() const;
+  [[nodiscard]] std::uint64_t took_ns() const { return nanoseconds_since(begun_); }
 
  private:
   Result<void> start_criu();
