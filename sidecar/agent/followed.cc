@@ -51,12 +51,13 @@ Followed::Followed(std::string file) : file_(std::move(file)) {
         gate_over_[std::strtoull(seat.c_str(), nullptr, 10)] = *token;
 }
 
-Result<void> Followed::follow(const json& fields, bool sets_gate) {
+Result<void> Followed::follow(std::string_view verb, const json& fields) {
   BSP_TRY(const std::optional<Token> token, token_in(fields));
   if (!token) return {};
-  // The attempts of one gate are numbered for the gate's sake. Other verbs of its wave may arrive later: seats have separate connections.
-  const bool is_older =
-      sets_gate ? *token < highest_ : std::pair(token->wave, token->epoch) < std::pair(highest_.wave, highest_.epoch);
+  const bool sets_gate = verb == wire::kArmGate || verb == wire::kCommitGate;
+  const bool is_older = sets_gate || verb == wire::kCancelGate
+                            ? *token < highest_
+                            : std::pair(token->wave, token->epoch) < std::pair(highest_.wave, highest_.epoch);
   if (is_older)
     return fail(ErrorCode::kConflict,
                 std::format("it is of {}, and {} has been followed since", text_of(*token), text_of(highest_)));

@@ -45,7 +45,6 @@ class Sidecar {
     kMembers = 2,    // pods of the open or a prepared epoch
     kAnnounced = 4,  // any pod: the handler checks it
     kActs = 8,       // with a token (crds/wire.h)
-    kSetsGate = 16,  // the same
   };
   struct Verb {
     std::string_view name;

@@ -78,8 +78,8 @@ std::span<const Sidecar::Verb> Sidecar::verbs() {
       {wire::kWatch, kOperator, &S::at_seat<&Seat::watch>},
       {wire::kPrepareEpoch, kOperator | kActs, &S::changing<&S::prepare_epoch>},
       {wire::kOpenEpoch, kOperator | kActs, &S::seat_changing<&Seat::open_epoch>},
-      {wire::kArmGate, kOperator | kActs | kSetsGate, &S::seat_changing<&Seat::arm_gate>},
-      {wire::kCommitGate, kOperator | kActs | kSetsGate, &S::seat_changing<&Seat::commit_gate>},
+      {wire::kArmGate, kOperator | kActs, &S::seat_changing<&Seat::arm_gate>},
+      {wire::kCommitGate, kOperator | kActs, &S::seat_changing<&Seat::commit_gate>},
       {wire::kCancelGate, kOperator | kActs, &S::seat_changing<&Seat::cancel_gate>},
       {wire::kReceive, kOperator | kActs, &S::seat_changing<&Seat::receive>},
       {wire::kSend, kOperator | kActs, &S::seat_changing<&Seat::send_checkpoint>},
@@ -117,7 +117,7 @@ void Sidecar::handle(net::Request request, net::Reply reply) {
     return reply.error({ErrorCode::kInvalid, std::format("unknown verb \"{}\"", request.verb)});
   if (is_allowed(*verb, request.peer)) {
     if ((verb->allowed & kActs) != 0)
-      if (const auto due = epochs_.followed().follow(request.fields, (verb->allowed & kSetsGate) != 0); !due) {
+      if (const auto due = epochs_.followed().follow(request.verb, request.fields); !due) {
         log_warning("refused a verb that is late", {{"verb", request.verb}, {"reason", due.error().message}});
         return reply.error(due.error());
       }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <format>
+#include <utility>
 
 #include "base/json/fields.h"
 #include "crds/reflect.h"
@@ -235,11 +236,14 @@ Answer answer(Pod& pod, std::string_view verb, const json& fields, const std::sh
   ++pod.status.version;
   if (verb == wire::kStatus) return ok(Effect::kNone, json(pod.status));
   if (const auto token = token_in(fields); token && pod.heeds_tokens) {
-    if (*token < pod.followed) return refused(ErrorCode::kConflict, "a later one has been followed");
     const bool sets_gate = verb == wire::kArmGate || verb == wire::kCommitGate;
+    const bool is_of_gate = sets_gate || verb == wire::kCancelGate;
+    if (is_of_gate ? *token < pod.followed
+                   : std::pair(token->wave, token->epoch) < std::pair(pod.followed.wave, pod.followed.epoch))
+      return refused(ErrorCode::kConflict, "a later one has been followed");
     if (sets_gate && pod.gate_over && *token <= *pod.gate_over)
       return refused(ErrorCode::kConflict, "its gate is over");
-    pod.followed = *token;
+    pod.followed = std::max(pod.followed, *token);
     pod.status.wave = token->wave;
     if (verb == wire::kCancelGate) pod.gate_over = std::max(pod.gate_over.value_or(*token), *token);
   }

@@ -141,8 +141,7 @@ Answer Sidecar::answer(simulated::Pod& seat, std::string_view verb, const json& 
       show(seat);
       return ok(Effect::kNone, json(seat.status));
     }
-    const bool sets_gate = verb == wire::kArmGate || verb == wire::kCommitGate;
-    if (heeds_tokens) BSP_CHECK_OK(epochs_.followed().follow(fields, sets_gate));
+    if (heeds_tokens) BSP_CHECK_OK(epochs_.followed().follow(verb, fields));
     if (verb == wire::kPrepareEpoch) {
       if (!plan) return fail(ErrorCode::kInvalid, "the plan can't be read");
       BSP_CHECK_OK(epochs_.prepare(*plan));
@@ -150,7 +149,8 @@ Answer Sidecar::answer(simulated::Pod& seat, std::string_view verb, const json& 
       return ok();
     }
     if (verb == wire::kOpenEpoch) return open(seat, fields);
-    if (sets_gate || verb == wire::kCancelGate) return set_gate(seat, verb, fields);
+    if (verb == wire::kArmGate || verb == wire::kCommitGate || verb == wire::kCancelGate)
+      return set_gate(seat, verb, fields);
     const Process before = seat.process;
     Answer other = simulated::answer(seat, verb, fields);
     if (verb == wire::kKill && before == Process::kStopped && seat.process == Process::kNone) {  // it has left

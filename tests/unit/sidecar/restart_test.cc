@@ -68,12 +68,14 @@ TEST(Followed, AttemptsOfAGateMatterToGatesOnly) {
   const std::string file = std::format("/tmp/followed-{}", ::getpid());
   Followed followed(file);
   const auto of = [](const wire::Token& token) { return json{{wire::kToken, reflect::write(token)}}; };
-  EXPECT_TRUE(followed.follow(of({3, 9, 1}), true));
-  EXPECT_TRUE(followed.follow(of({3, 9, 0}), false));
-  EXPECT_FALSE(followed.follow(of({3, 9, 0}), true));
-  EXPECT_FALSE(followed.follow(of({3, 8, 5}), false));
-  EXPECT_FALSE(followed.follow(of({2, 10, 5}), false));
-  EXPECT_FALSE(Followed(file).follow(of({3, 9, 0}), true)) << "it is saved";
+  EXPECT_TRUE(followed.follow(wire::kArmGate, of({3, 9, 1})));
+  EXPECT_TRUE(followed.follow(wire::kPrepareEpoch, of({3, 9, 0})));
+  EXPECT_FALSE(followed.follow(wire::kArmGate, of({3, 9, 0})));
+  EXPECT_FALSE(followed.follow(wire::kCancelGate, of({3, 9, 0}))) << "it would end the later attempt's";
+  EXPECT_TRUE(followed.follow(wire::kCancelGate, of({3, 9, 1})));
+  EXPECT_FALSE(followed.follow(wire::kPrepareEpoch, of({3, 8, 5})));
+  EXPECT_FALSE(followed.follow(wire::kPrepareEpoch, of({2, 10, 5})));
+  EXPECT_FALSE(Followed(file).follow(wire::kCommitGate, of({3, 9, 0}))) << "it is saved";
   std::filesystem::remove(file);
 }
 

@@ -180,6 +180,7 @@ TEST_F(Simulated, RefusesVerbsThatWereOvertakenLikeTheSidecar) {
   EXPECT_EQ(ask("armGate", of({1, 2, 2}, {{"superstep", 20}})), "ok");
   EXPECT_EQ(ask("armGate", of({1, 2, 1}, {{"superstep", 8}})), "Conflict") << "the rank would wait for ever";
   EXPECT_EQ(ask("cancelGate", of({1, 2, 1}, {{"superstep", 20}})), "Conflict");
+  EXPECT_EQ(ask("prepareEpoch", of({1, 2, 1}, json(plan(2)))), "ok") << "attempts are of gates";
   EXPECT_EQ(ask("armGate", of({1, 2, 2}, {{"superstep", 20}})), "ok") << "again";
   EXPECT_EQ(ask("cancelGate", of({1, 3, 2}, {{"superstep", 20}})), "ok");
   EXPECT_EQ(ask("commitGate", of({1, 3, 2}, {{"superstep", 20}})), "Conflict") << "its gate is over";
