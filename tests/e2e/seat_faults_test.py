@@ -57,12 +57,12 @@ def out_of_memory(case):
 def kill_pod(which):
     def strike(case):
         for pid in case.pods.processes().get(case.pod(which), {}).values():
-            case.kill_quietly(pid)
+            matrix.kill_quietly(pid)
     return strike
 
 
 def kill_sidecar(which):
-    return lambda case: case.kill_quietly(case.pods.processes().get(case.pod(which), {}).get("sidecar"))
+    return lambda case: matrix.kill_quietly(case.pods.processes().get(case.pod(which), {}).get("sidecar"))
 
 
 def one_seat_ends(case):
