@@ -448,6 +448,8 @@ class Liveness(InANamespace):
 class Chart(unittest.TestCase):
     def test_helm_test(self):
         name, space = cluster_job.release()
+        values = json.loads(helm("get", "values", name, "-n", space, "-a", "-o", "json").stdout)
+        self.assertLess(values["test"]["timeoutSeconds"], 300, "on a full pool helm gives up first, and says nothing of slots")
         done = helm("test", name, "-n", space, "--timeout", "5m")
         self.assertRegex(done.stdout, r"Phase:\s+Succeeded")
         self.assertEqual(get_object(f"{cluster_job.API}/{space}/bspjobs/{name}-test"), None)
