@@ -170,36 +170,40 @@ void JobKernel::migrating(const migrate::Wave& wave) {
     return;
   }
   stores = true;
-  status().wave_state = migrate::to_json(next->wave);
-  show_delay(o, migrate::is_finished(next->wave) ? "" : next->wave.delay, status());
+  migrate::Wave after = next->wave;
+  // A wave names the first end that it meets, which may follow from another.
+  const bool follows =
+      after.phase == migrate::Phase::kFailed && after.lost_rank && failure && failure->rank != after.lost_rank;
+  if (follows) {
+    after.lost_rank = failure->rank;
+    after.message = failure->message;
+  }
+  status().wave_state = migrate::to_json(after);
+  show_delay(o, migrate::is_finished(after) ? "" : after.delay, status());
   if (next->commit) {
     status().epoch = *next->commit;
-    place_ranks(next->wave, o, status());
+    place_ranks(after, o, status());
   }
-  for (std::size_t i = wave.times.size(); i < next->wave.times.size(); ++i) {  // every phase passed by this change
-    const bool last = i + 1 == next->wave.times.size();
+  for (std::size_t i = wave.times.size(); i < after.times.size(); ++i) {  // every phase passed by this change
+    const bool last = i + 1 == after.times.size();
     notices.events.push_back(
-        {.type = last && !next->wave.reason.empty() ? "Warning" : "Normal",
-         .reason = "Wave" + std::string(crds::to_string(next->wave.times[i].phase)),
-         .message = std::format("wave {}{}", wave.number,
-                                last && !next->wave.message.empty() ? ": " + next->wave.message : ""),
+        {.type = last && !after.reason.empty() ? "Warning" : "Normal",
+         .reason = "Wave" + std::string(crds::to_string(after.times[i].phase)),
+         .message = std::format("wave {}{}", wave.number, last && !after.message.empty() ? ": " + after.message : ""),
          .only_logged = true});
   }
-  if (migrate::is_finished(next->wave)) {
-    std::ranges::move(wave_events(next->wave, o), std::back_inserter(notices.events));
-    std::ranges::move(note_set(next->wave, o, status()), std::back_inserter(notices.events));
+  if (migrate::is_finished(after)) {
+    std::ranges::move(wave_events(after, o), std::back_inserter(notices.events));
+    std::ranges::move(note_set(after, o, status()), std::back_inserter(notices.events));
   }
-  if (wave.delay.empty() && !next->wave.delay.empty())
-    notices.events.push_back({"Warning", "WaveDelayed", std::format("wave {}: {}", wave.number, next->wave.delay)});
-  if (migrate::is_finished(next->wave)) count_wave(next->wave);
-  if (next->wave.phase == migrate::Phase::kFailed) {
-    if (view.job_ends && next->wave.reason == "Cancelled") return past_deadline() ? fail_by_deadline() : suspend();
-    const auto lost = next->wave.lost_rank;
-    if (lost && failure && failure->rank != lost)  // which the wave has met first
-      fail_attempt({failure->rank, failure->seat, next->wave.reason, failure->message, false});
-    else
-      fail_attempt({lost, lost ? status().ranks[*lost].seat() : Seat{}, next->wave.reason,
-                    next->wave.message + (lost ? where(status().ranks[*lost], o) : ""), false});
+  if (wave.delay.empty() && !after.delay.empty())
+    notices.events.push_back({"Warning", "WaveDelayed", std::format("wave {}: {}", wave.number, after.delay)});
+  if (migrate::is_finished(after)) count_wave(after);
+  if (after.phase == migrate::Phase::kFailed) {
+    if (view.job_ends && after.reason == "Cancelled") return past_deadline() ? fail_by_deadline() : suspend();
+    const auto lost = after.lost_rank;
+    fail_attempt({lost, lost ? status().ranks[*lost].seat() : Seat{}, after.reason,
+                  after.message + (lost && !follows ? where(status().ranks[*lost], o) : ""), false});
   }
 }
 

@@ -72,6 +72,11 @@ TEST_P(Cause, IsNamed) {
   const crds::RestartRecord& restart = w.job.status.restarts[0];
   EXPECT_EQ(restart.reason, phase == migrate::Phase::kPending ? loss.reason : "RankLost") << w.trace;
   EXPECT_THAT(restart.message, testing::HasSubstr(loss.message)) << w.trace;
+  if (phase != migrate::Phase::kPending) {
+    const auto seen = [&] { return w.migrations.at("by-hand").status.phase == crds::MigrationPhase::kFailed; };
+    ASSERT_TRUE(w.run_until(seen)) << w.trace;
+    EXPECT_THAT(w.migrations.at("by-hand").status.message, testing::HasSubstr(loss.message)) << w.trace;
+  }
   EXPECT_EQ(restart.rank, RankId{std::string_view(loss.name) == "NothingElse" ? 0u : 1u});
   EXPECT_EQ(w.violation, "") << w.trace;
 }
