@@ -5,14 +5,31 @@
 
 #include "base/core/fault.h"
 #include "base/core/log.h"
+#include "base/core/read_file.h"
 #include "base/json/bounded.h"
 #include "base/json/fields.h"
 #include "base/json/utf8.h"
+#include "sidecar/control/notes.h"
 #include "sidecar/transfer/file_sizes.h"
 
 namespace bsp::sidecar {
 
 using wire::TransferPhase;
+namespace {
+
+// Of the files that bsp-init compares or, with `ignore_files`, of all that the program had open on shared volumes.
+Result<void> forget_noted_sizes(const std::string& directory, bool ignore_files) {
+  auto text = read_file(directory + "/" + std::string(control::kNotesFile));
+  if (!text && text.error().code == ErrorCode::kNotFound) return {};
+  if (!text) return std::unexpected(text.error());
+  BSP_TRY(const control::Notes notes, control::decode_notes(*text));
+  transfer::Paths of;
+  for (const control::NotedFile& file : notes.files)
+    if (file.open != 0 && (ignore_files || file.read_only == 0)) of.insert(file.path);
+  return of.empty() ? Result<void>() : transfer::forget_file_sizes(directory, of);
+}
+
+}  // namespace
 
 Transfers::Transfers(net::Loop& loop, net::TlsContext context, std::string images_dir, Hooks hooks)
     : loop_(loop), context_(std::move(context)), images_dir_(std::move(images_dir)), hooks_(std::move(hooks)) {}
@@ -35,6 +52,7 @@ void Transfers::set_phase(TransferPhase phase) {
 
 void Transfers::fail_transfer(const std::string& why) {
   status_.error = why;
+  expected_.ahead = false;
   log_warning("transfer failed", {{"migration", status_.migration}, {"reason", why}});
   set_phase(TransferPhase::kFailed);
 }
@@ -192,8 +210,11 @@ void Transfers::finish_receipt(const Result<StreamEnd>& end) {
   status_.bytes = end->bytes;
   status_.transfer_ns = end->transfer_ns;
   status_.phase = TransferPhase::kReceived;
+  const auto restores = expected_.restore_at_once ? restore(status_.migration) : Result<void>();
+  // Of a set, kReceived says that this rank has accepted it.
+  if (!restores && loader_ && expected_.from_pod.empty()) return fail_transfer(restores.error().message);
   // If bsp-init isn't connected now, the operator retries, since it sees kReceived.
-  if (!expected_.restore_at_once || !restore(status_.migration)) set_phase(TransferPhase::kReceived);
+  if (!expected_.restore_at_once || !restores) set_phase(TransferPhase::kReceived);
 }
 
 Result<void> Transfers::load(const std::string& migration, const ImageKeys& image, const std::string& digest,
@@ -208,6 +229,7 @@ Result<void> Transfers::load(const std::string& migration, const ImageKeys& imag
     return fail(ErrorCode::kConflict, "the previous image has not ended yet", true);
   BSP_CHECK_OK(transfer::remove_checkpoint(images_dir_, migration));
   BSP_TRY(auto opened, transfer::Receiver::open(images_dir_, migration));
+  expected_.ahead = false;
   expected_.restore_at_once = true;
   expected_.ignore_files = ignore_files;
   expected_.from_pod.clear();
@@ -220,8 +242,8 @@ Result<void> Transfers::load(const std::string& migration, const ImageKeys& imag
         fault_point("transfer.loading");
         auto end = load_image(image, digest, *receiver, worker->given_up());
         receiver.reset();  // an incomplete image removes its files
-        if (end && ignore_files)
-          if (auto freed = transfer::forget_file_sizes(directory + "/" + migration); !freed)
+        if (end)
+          if (auto freed = forget_noted_sizes(directory + "/" + migration, ignore_files); !freed)
             end = std::unexpected(freed.error());
         worker->post_last([this, alive, migration, end = std::move(end)] {
           if (*alive) on_loaded(migration, end);
@@ -249,8 +271,8 @@ Result<void> Transfers::restore(const std::string& migration) {
     return {};
   if (status_.migration != migration || status_.phase != TransferPhase::kReceived)
     return fail(ErrorCode::kConflict, std::format("no checkpoint of migration {} was received", migration));
-  BSP_CHECK_OK(
-      hooks_.send_to_init(control::Restore{.migration = migration, .ignore_files = expected_.ignore_files ? 1 : 0}));
+  BSP_CHECK_OK(hooks_.send_to_init(control::Restore{
+      .migration = migration, .ignore_files = expected_.ignore_files ? 1 : 0, .cut = expected_.ahead ? 1 : 0}));
   set_phase(TransferPhase::kRestoring);
   return {};
 }
@@ -262,11 +284,17 @@ void Transfers::remove_files(const std::string& migration) {
 
 // The process is restored, and tmpfs pages count as the pod's memory. In a thread, because freeing a gigabyte takes a
 // while and the job waits for this rank.
-void Transfers::on_restored() {
+void Transfers::on_restored(bool ahead) {
+  expected_.ahead = ahead;
   std::thread([directory = images_dir_, migration = status_.migration] {
     (void)transfer::remove_checkpoint(directory, migration);
   }).detach();
-  set_phase(TransferPhase::kRestored);
+  set_phase(ahead ? TransferPhase::kReceived : TransferPhase::kRestored);
+}
+
+bool Transfers::holds_copy() const {
+  return status_.phase == TransferPhase::kRestored || status_.phase == TransferPhase::kRestoring ||
+         (status_.phase == TransferPhase::kReceived && expected_.ahead);
 }
 
 // --- Both --------------------------------------------------------------------------------------------
@@ -276,7 +304,7 @@ void Transfers::discard(const std::string& migration, bool continued, net::Reply
   if (status_.migration != migration) return reply.ok();  // nothing of it here
   if (loader_ && !loader_->ended())
     return reply.error({ErrorCode::kConflict, "the image is being read from the storage", true});
-  bool restored = status_.phase == TransferPhase::kRestored || status_.phase == TransferPhase::kRestoring;
+  const bool restored = holds_copy();
   if (restored && continued)
     return reply.error(
         {ErrorCode::kConflict, std::format("the copy of migration {} has been continued here", migration)});
@@ -303,8 +331,7 @@ void Transfers::forget() {
 
 void Transfers::answer_discards() {
   if (outgoing_ || incoming_ || discards_.empty()) return;
-  bool copy = status_.phase == TransferPhase::kRestored || status_.phase == TransferPhase::kRestoring;
-  if (copy && status_.migration == discards_.front().migration) return;  // bsp-init will answer `discarded`
+  if (holds_copy() && status_.migration == discards_.front().migration) return;  // bsp-init will answer `discarded`
   remove_files(discards_.front().migration);
   if (status_.migration == discards_.front().migration) {
     expected_.from_pod.clear();
@@ -338,7 +365,7 @@ void Transfers::on_init(const control::FromInit& message) {
                    status_.note = as_text(m.note);
                    cut_text(status_.note, wire::kMostText);
                    fault_point("restore.done");
-                   on_restored();
+                   on_restored(m.ahead != 0);
                  },
                  [&](const control::RestoreFailed& m) {
                    if (!is_current(m) || status_.phase != TransferPhase::kRestoring) return;
@@ -373,12 +400,12 @@ void Transfers::on_hello(const control::Hello& hello) {
     // Its stream died with the previous sidecar.
     (void)hooks_.send_to_init(control::Abandon{.migration = hello.migration});
   }
-  if (status_.phase == TransferPhase::kRestoring && same) {
-    if (state == ProgramState::kRestored) {
-      on_restored();
-    } else if (state == ProgramState::kWaiting) {
-      fail_transfer("the restore ended while the sidecar was down");
-    }
+  if (same && state == ProgramState::kRestored &&
+      (status_.phase == TransferPhase::kRestoring || status_.phase == TransferPhase::kReceived)) {
+    // What was asked for last may be lost, and is asked for again. A sidecar that was restarted doesn't know that files are ahead.
+    on_restored(hello.ahead != 0);
+  } else if (same && state == ProgramState::kWaiting && status_.phase == TransferPhase::kRestoring) {
+    fail_transfer("the restore ended while the sidecar was down");
   }
   bool copy_gone = state == ProgramState::kWaiting || state == ProgramState::kExited;
   if (!discards_.empty() && status_.migration == discards_.front().migration && copy_gone)

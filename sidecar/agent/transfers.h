@@ -50,7 +50,8 @@ class Transfers {
   void checkpoint(const std::string& peer, const std::string& migration, net::Reply reply);
   Result<void> restore(const std::string& migration);
   // A rank's image of a checkpoint set, as if it had been received; restored as soon as it is verified.
-  // `ignore_files`: files on shared volumes may have changed since.
+  // `ignore_files`: files on shared volumes may have changed since. If some have grown, it stays kReceived although the process is there:
+  // asked again, when every rank has accepted the set, it cuts them off and is kRestored.
   Result<void> load(const std::string& migration, const ImageKeys& image, const std::string& digest,
                     bool ignore_files = false);
 
@@ -76,7 +77,7 @@ class Transfers {
   void on_loaded(const std::string& migration, const Result<StreamEnd>& end);
   void finish_receipt(const Result<StreamEnd>& end);
   void finish_outgoing();
-  void on_restored();
+  void on_restored(bool ahead);
   void on_hello(const control::Hello& hello);
   void answer_discards();
   void remove_files(const std::string& migration);
@@ -90,8 +91,10 @@ class Transfers {
     std::string from_pod;  // who may stream
     bool restore_at_once = false;
     bool ignore_files = false;
+    bool ahead = false;  // files on shared volumes are ahead of the process, which is restored
   };
   Expected expected_;  // target
+  [[nodiscard]] bool holds_copy() const;
   std::optional<EarlyConnection> early_connection_;
   std::unique_ptr<Outgoing> outgoing_;
   std::unique_ptr<Incoming> incoming_;

@@ -55,6 +55,7 @@ struct Hello {
   std::string message{};
   std::string migration{};     // of the last dump or restore, pending or done
   std::uint64_t features = 0;  // that the program has seen (RankStatus::program_features); 0: no program, or not known
+  int ahead = 0;               // as in Restored
 };
 constexpr void fields_of(Of<Hello>, auto&& v) {
   v("protocol", &Hello::protocol);
@@ -68,6 +69,7 @@ constexpr void fields_of(Of<Hello>, auto&& v) {
   v("message", &Hello::message);
   v("migration", &Hello::migration);
   v("features", &Hello::features, kRare);
+  v("ahead", &Hello::ahead, kRare);
 }
 
 // The program was started or continued.
@@ -138,10 +140,12 @@ struct Restored {
   std::uint64_t ns = 0;
   std::uint64_t features = 0;  // as in Hello
   std::string note{};          // what was done to files on shared volumes
+  int ahead = 0;               // 1: some of them have grown since the dump, and are to be cut off before it continues
 };
 constexpr void fields_of(Of<Restored>, auto&& v) {
   v("features", &Restored::features, kRare);
   v("note", &Restored::note, kRare);
+  v("ahead", &Restored::ahead, kRare);
   v("migration", &Restored::migration);
   v("pid", &Restored::pid);
   v("ns", &Restored::ns);
@@ -210,10 +214,12 @@ struct Restore {
   static constexpr std::string_view kVerb = "restore";
   std::string migration{};
   int ignore_files = 0;  // 1: files that the dump has noted may have changed (spec.checkpoint.sharedFiles)
+  int cut = 0;           // 1: of a process that is restored: cut off those that are ahead of it
 };
 constexpr void fields_of(Of<Restore>, auto&& v) {
   v("migration", &Restore::migration);
   v("ignore_files", &Restore::ignore_files, kRare);
+  v("cut", &Restore::cut, kRare);
 }
 
 // Start the program, which waits for it (kEnvCpu), with these CPU features. Without effect on one that has been started.

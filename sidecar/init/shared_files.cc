@@ -196,8 +196,9 @@ std::unexpected<Error> changed(const NotedFile& file, std::string_view how) {
 }
 
 // Leaves it as noted, with the time of its last write, since other ranks compare it, too.
-Result<void> cut_off(const NotedFile& file) {
+Result<void> cut_off(const NotedFile& file, Grown grown) {
   const Fd fd(::open(file.path.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC));
+  if (fd && grown == Grown::kTold) return {};
   if (!fd || ::ftruncate(fd.get(), static_cast<off_t>(file.size)) != 0)
     return changed(file, std::format("has grown, and can't be cut off ({}),", std::strerror(errno)));
   const timespec times[2] = {{0, UTIME_OMIT}, {file.written_ns / kOneSecond, file.written_ns % kOneSecond}};
@@ -206,8 +207,8 @@ Result<void> cut_off(const NotedFile& file) {
   return {};
 }
 
-// True: it was cut off.
-Result<bool> check_file(const NotedFile& file) {
+// True: it has grown.
+Result<bool> check_file(const NotedFile& file, Grown grown) {
   const bool has_inode = std::ranges::find(kWithoutInodes, file.kind) == kWithoutInodes.end();
   for (int looks = 1;; ++looks) {
     struct statx now{};
@@ -222,7 +223,7 @@ Result<bool> check_file(const NotedFile& file) {
     const bool same = file.checksum != 0 && checksum_of(file.path, file.size, file.whole != 0) == file.checksum;
     if (now.stx_size > file.size) {
       if (!same || (file.whole == 0 && !only_adds(file))) return changed(file, "was rewritten in place and has grown");
-      BSP_CHECK_OK(cut_off(file));
+      BSP_CHECK_OK(cut_off(file, grown));
       return true;
     }
     if (!same || looks == kLooks) return changed(file, "was rewritten in place");
@@ -262,38 +263,9 @@ std::vector<SharedMount> Mounts::writable() const {
   return out;
 }
 
-std::string encode(const Notes& notes) {
-  std::string text = control::encode(control::packet_of(notes)) + "\n";
-  for (const NotedFile& file : notes.files) text += control::encode(control::packet_of(file)) + "\n";
-  return text;
-}
-
-Result<Notes> decode_notes(std::string_view text) {
-  Notes notes;
-  bool begun = false;
-  while (!text.empty()) {
-    const std::size_t end = text.find('\n');
-    if (end == std::string_view::npos) return fail(ErrorCode::kInvalid, "the notes of shared files end too early");
-    BSP_TRY(const control::Message packet, control::decode(text.substr(0, end)));
-    text.remove_prefix(end + 1);
-    if (packet.verb == Notes::kVerb) {
-      notes = control::from_packet<Notes>(packet);
-      begun = true;
-    } else if (packet.verb == NotedFile::kVerb) {
-      notes.files.push_back(control::from_packet<NotedFile>(packet));
-    }
-  }
-  if (!begun) return fail(ErrorCode::kInvalid, "the notes of shared files have no beginning");
-  return notes;
-}
-
 Result<void> note_open_files(pid_t pid, const Mounts& mounts, Notes& notes) {
   notes.at_ns = static_cast<std::int64_t>(realtime_ns());
-  // Into others the program has written nothing, and each pod may have its own copy of them: a ConfigMap.
-  const auto is_noted = [&](const std::string& path) {
-    const SharedMount* mount = mounts.of(path);
-    return mount != nullptr && mount->writable;
-  };
+  const auto is_noted = [&](const std::string& path) { return mounts.of(path) != nullptr; };
   const std::string process = "/proc/" + std::to_string(pid);
   BSP_TRY(const std::vector<std::string> descriptors, list_dir(process + "/fd"));
   std::uint64_t compared = 0;  // bytes
@@ -301,11 +273,13 @@ Result<void> note_open_files(pid_t pid, const Mounts& mounts, Notes& notes) {
     struct statx info{};
     // A removed file is part of the image.
     if (!is_noted(path) || !look(path, info) || !S_ISREG(info.stx_mode)) return;
-    NotedFile file = noted(path, info);
+    // Into a volume that is only read the program has written nothing, and each pod may have its own copy of it: a ConfigMap.
+    const bool compares = mounts.of(path)->writable;
+    NotedFile file = compares ? noted(path, info) : NotedFile{.path = path, .read_only = 1};
     file.open = 1;
     file.flags = flags;
     file.position = position;
-    if (!only_adds(file) && compared + file.size <= kMostWhole) {
+    if (compares && !only_adds(file) && compared + file.size <= kMostWhole) {
       compared += file.size;
       file.whole = 1;
       file.checksum = checksum_of(path, file.size, true);
@@ -338,17 +312,19 @@ Result<void> note_written_files(const Mounts& mounts, std::int64_t since_ns, Not
   return {};
 }
 
-Result<std::string> check_shared_files(const Notes& notes, const Mounts& mounts) {
+Result<Compared> check_shared_files(const Notes& notes, const Mounts& mounts, Grown grown) {
   FirstFew cut, later;
   std::set<std::string> known;
   for (const NotedFile& file : notes.files) {
-    BSP_TRY(const bool was_cut, check_file(file));
-    if (was_cut) cut.add(std::format("{} to {} bytes", file.path, file.size));
+    if (file.read_only != 0) continue;
+    BSP_TRY(const bool has_grown, check_file(file, grown));
+    if (has_grown) cut.add(std::format("{} to {} bytes", file.path, file.size));
     known.insert(file.path);
   }
-  std::string said;
+  Compared compared{.ahead = !cut.empty() && grown == Grown::kTold, .said = {}};
+  std::string& said = compared.said;
   if (!cut.empty()) said = std::format("files that had grown since the set are cut off: {}", cut.text());
-  if (notes.all == 0) return said;
+  if (notes.all == 0) return compared;
   if (notes.incomplete != 0)
     said += std::format("{}there are too many files on shared volumes to compare those that no rank had open",
                         said.empty() ? "" : "; ");
@@ -359,7 +335,7 @@ Result<std::string> check_shared_files(const Notes& notes, const Mounts& mounts)
   if (!later.empty())
     said += std::format("{}files that were written after the set stay as they are: {}", said.empty() ? "" : "; ",
                         later.text());
-  return said;
+  return compared;
 }
 
 }  // namespace bsp::init

@@ -2,13 +2,14 @@
 // would find what they have yet to write. So each set notes them as they were at its gate, and a restore from it compares:
 //
 //   as noted                                          fine
-//   grown, and the rest as noted                      cut off at the noted size, and said
+//   grown, and the rest as noted                      cut off at the noted size, and said, once every rank has accepted the set
 //   rewritten, replaced, shorter, removed             refused by name (spec.checkpoint.sharedFiles: Ignore doesn't compare)
 //
-// Noted are the files, on volumes mounted for writing, that the rank has open or mapped and, by one rank for all, those that the program's user has written since the
-// program began, which may be closed: a log that is opened for each line. Of a file's content its two ends are compared, and
-// all of it where the program writes at any place (the files of MPI_File_open): else it would not show that what it has overwritten lies
-// before the place where the file has grown. Of such files that are too large for that only growth is refused.
+// Noted are the files, on volumes mounted for writing, that the rank has open or mapped and, by one rank for all, those that the
+// program's user has written since the program began, which may be closed: a log that is opened for each line. Of a file's content its
+// two ends are compared, and all of it where the program writes at any place (the files of MPI_File_open): else it would not show that
+// what it has overwritten lies before the place where the file has grown. Of such files that are too large for that only growth is
+// refused.
 #pragma once
 
 #include <sys/types.h>
@@ -19,12 +20,9 @@
 #include <vector>
 
 #include "base/core/error.h"
-#include "base/core/fields.h"
-#include "sidecar/control/messages.h"
+#include "sidecar/control/notes.h"
 
 namespace bsp::init {
-
-inline constexpr std::string_view kNotesFile = "bsp-shared-files";
 
 // A mount of the container that isn't its pod's own.
 struct SharedMount {
@@ -51,49 +49,8 @@ class Mounts {
   std::vector<std::string> own_;
 };
 
-// A file as it was at the gate.
-struct NotedFile {
-  static constexpr std::string_view kVerb = "file";
-  std::string path;
-  std::uint64_t kind = 0;  // of its file system: f_type of statfs(2)
-  std::uint64_t inode = 0;
-  std::uint64_t size = 0;
-  std::int64_t written_ns = 0;  // mtime
-  std::uint64_t checksum = 0;   // of its first and last bytes; 0: it could not be read
-  int whole = 0;                // 1: of all its bytes
-  int open = 0;                 // 1: the program has it open or mapped, with these
-  std::uint32_t flags = 0;      // of open(2)
-  std::uint64_t position = 0;
-  bool operator==(const NotedFile&) const = default;
-};
-constexpr void fields_of(Of<NotedFile>, auto&& v) {
-  v("path", &NotedFile::path);
-  v("kind", &NotedFile::kind);
-  v("inode", &NotedFile::inode);
-  v("size", &NotedFile::size);
-  v("written", &NotedFile::written_ns);
-  v("checksum", &NotedFile::checksum);
-  v("whole", &NotedFile::whole);
-  v("open", &NotedFile::open);
-  v("flags", &NotedFile::flags);
-  v("position", &NotedFile::position);
-}
-
-struct Notes {
-  static constexpr std::string_view kVerb = "notes";
-  std::int64_t at_ns = 0;  // when, by the clock of the rank's machine
-  int all = 0;             // 1: written ones too
-  int incomplete = 0;      // 1: there are too many to look at all
-  std::vector<NotedFile> files;
-};
-constexpr void fields_of(Of<Notes>, auto&& v) {
-  v("at", &Notes::at_ns);
-  v("all", &Notes::all);
-  v("incomplete", &Notes::incomplete);
-}
-
-std::string encode(const Notes& notes);  // a packet of control.h in a line
-Result<Notes> decode_notes(std::string_view text);
+using control::NotedFile;
+using control::Notes;
 
 // What the stopped process has open or mapped there.
 Result<void> note_open_files(pid_t pid, const Mounts& mounts, Notes& notes);
@@ -106,8 +63,14 @@ struct WalkLimits {
 Result<void> note_written_files(const Mounts& mounts, std::int64_t since_ns, Notes& notes,
                                 const WalkLimits& limits = {});
 
-// Compares, and cuts off what has grown. Returns what people should know, "": nothing. kRefused: the first file that the ranks must
-// not go on with. Several ranks may do it at once with the same files.
-Result<std::string> check_shared_files(const Notes& notes, const Mounts& mounts);
+// Compares; with `kCut` it also cuts off what has grown. kRefused: the first file that the ranks must not go on with. Several ranks may
+// do it at once with the same files. Of a set that one rank refuses, none may have cut off anything: the ranks go back to an older one, or
+// to the beginning, and what was lost from a file would be noticed there by nobody.
+enum class Grown { kTold, kCut };
+struct Compared {
+  bool ahead = false;  // some have grown, and are as they were found
+  std::string said;    // what people should know, "": nothing
+};
+Result<Compared> check_shared_files(const Notes& notes, const Mounts& mounts, Grown grown);
 
 }  // namespace bsp::init

@@ -13,9 +13,9 @@
 namespace bsp::transfer {
 namespace {
 
-constexpr std::size_t kHeadBytes = 8;      // bytes
-constexpr std::uint64_t kRegularFile = 3;  // field of file_entry
-constexpr std::uint64_t kSize = 8;         // field of reg_file_entry
+constexpr std::size_t kHeadBytes = 8;          // bytes
+constexpr std::uint64_t kRegularFile = 3;      // field of file_entry
+constexpr std::uint64_t kName = 6, kSize = 8;  // fields of reg_file_entry
 enum Wire : std::uint64_t { kVarint = 0, kEight = 1, kBytes = 2, kFour = 5 };
 
 std::optional<std::uint64_t> take_varint(std::string_view& text) {
@@ -84,12 +84,24 @@ std::optional<std::string> without(std::string_view message, std::uint64_t numbe
   return out;
 }
 
-std::optional<std::string> without_size(std::string_view entry) {
+std::optional<bool> names_one(std::string_view file, const Paths& of) {
+  bool found = false;
+  while (!file.empty()) {
+    const auto field = take_field(file);
+    if (!field) return std::nullopt;
+    found = found || (field->number == kName && of.contains(field->content));
+  }
+  return found;
+}
+
+std::optional<std::string> without_size(std::string_view entry, const Paths& of) {
   std::string out;
   while (!entry.empty()) {
     const auto field = take_field(entry);
     if (!field) return std::nullopt;
-    if (field->number != kRegularFile) {
+    const auto named = field->number == kRegularFile ? names_one(field->content, of) : false;
+    if (!named) return std::nullopt;
+    if (!*named) {
       out += field->whole;
       continue;
     }
@@ -102,7 +114,7 @@ std::optional<std::string> without_size(std::string_view entry) {
 
 }  // namespace
 
-Result<std::string> without_file_sizes(std::string_view image) {
+Result<std::string> without_file_sizes(std::string_view image, const Paths& of) {
   const auto damaged = [] { return fail(ErrorCode::kInvalid, "files.img is no list of files as criu writes it"); };
   if (image.size() < kHeadBytes) return damaged();
   std::string out(image.substr(0, kHeadBytes));
@@ -113,7 +125,7 @@ Result<std::string> without_file_sizes(std::string_view image) {
     std::memcpy(&size, image.data(), sizeof size);
     image.remove_prefix(sizeof size);
     if (size > image.size()) return damaged();
-    const auto entry = without_size(image.substr(0, size));
+    const auto entry = without_size(image.substr(0, size), of);
     if (!entry) return damaged();
     image.remove_prefix(size);
     const auto length = static_cast<std::uint32_t>(entry->size());
@@ -122,10 +134,10 @@ Result<std::string> without_file_sizes(std::string_view image) {
   return out;
 }
 
-Result<void> forget_file_sizes(const std::string& directory) {
+Result<void> forget_file_sizes(const std::string& directory, const Paths& of) {
   const std::string path = directory + "/files.img";
   BSP_TRY(const std::string image, read_file(path));
-  BSP_TRY(const std::string changed, without_file_sizes(image));
+  BSP_TRY(const std::string changed, without_file_sizes(image, of));
   const Fd file(::open(path.c_str(), O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC));
   if (!file) return fail_errno("opening " + path);
   if (!write_all(file.get(), changed)) return fail_errno("writing " + path);

@@ -75,12 +75,18 @@ class SharedFiles(unittest.TestCase):
 
     def test_a_file_rewritten_in_place_is_named_and_the_set_refused(self):
         with self.start("rewrite", "rewrite") as run:
+            aside = self.volume / "aside"  # rank 0 notes it, and is content with all that it has itself
+            aside.write_text("one\n")
+            aside.chmod(0o666)
             self.stores_set(run)
+            with aside.open("a") as grown:
+                grown.write("two\n")
             self.loses_rank(run, 1)
             wait_for("the beginning", lambda: run.ended() or
                      ("restored" not in run.job()["checkpoint"] and run.job()["phase"] == "Running"), 120, lambda: run.output.read_text())
             refused = " ".join(self.events(run, "SetUnusable"))
-            self.assertRegex(refused, r"/data/state-0, on a shared volume, was rewritten in place .*sharedFiles: Ignore")
+            self.assertRegex(refused, r"/data/state-1, on a shared volume, was rewritten in place .*sharedFiles: Ignore")
+            self.assertEqual(aside.read_text(), "one\ntwo\n", "nothing is cut off for a set that a rank refuses")
             self.ends_with_whole_files(run)
 
     def test_files_that_are_ignored_stay_as_they_are(self):

@@ -263,6 +263,7 @@ Resumption resume_from(const crds::StoredSet& set, const Observed& o) {
     return resumption;
   }
   FirstFew waiting, notes;
+  std::vector<migrate::Action> accepted;
   const Skew skew(set, o.job.status.ranks.size());
   for (const crds::RankPlace& place : o.job.status.ranks) {
     const std::uint32_t rank = place.rank.value;
@@ -278,23 +279,36 @@ Resumption resume_from(const crds::StoredSet& set, const Observed& o) {
       if (!s->transfer.note.empty()) notes.add(std::format("rank {}: {}", rank, s->transfer.note));
       continue;
     }
+    auto load = migrate::Action::load(
+        place.seat(),
+        {.image = {.set = set.id, .epoch = set.epoch, .attempt = set.attempt, .job = set.of_job, .grant = set.grant},
+         .digest = hex_of(std::string_view(*digests).substr(kDigest * rank, kDigest)),
+         .ignore_files = o.job.spec.checkpoint.shared_files == crds::SharedFiles::kIgnore});
+    if (of_set && s->transfer.phase == wire::TransferPhase::kReceived) {
+      accepted.push_back(std::move(load));
+      continue;
+    }
     const bool failed = of_set && s->transfer.phase == wire::TransferPhase::kFailed;
     waiting.add(std::format("rank {} ({}){}{}", rank, name_of(place.seat()), failed ? ": " : "",
                             failed ? s->transfer.error : ""));
     const bool loads = of_set && (s->transfer.phase == wire::TransferPhase::kReceiving ||
                                   s->transfer.phase == wire::TransferPhase::kRestoring);
     if (!s || loads) continue;
-    resumption.loads.push_back(migrate::Action::load(
-        place.seat(),
-        {.image = {.set = set.id, .epoch = set.epoch, .attempt = set.attempt, .job = set.of_job, .grant = set.grant},
-         .digest = hex_of(std::string_view(*digests).substr(kDigest * rank, kDigest)),
-         .ignore_files = o.job.spec.checkpoint.shared_files == crds::SharedFiles::kIgnore}));
+    resumption.loads.push_back(std::move(load));
   }
-  resumption.done = waiting.empty();
+  resumption.done = waiting.empty() && accepted.empty();
   resumption.notes = notes.text();
-  if (!resumption.done)
+  if (resumption.done) return resumption;
+  // Asked again, a rank cuts off files that are ahead of it. Not before all have accepted the set: if one refuses it, the ranks go back
+  // to an older one, and files must be as they were found.
+  if (waiting.empty()) {
+    resumption.waits = std::format("files on shared volumes are cut off as they were in set {} (superstep {})", set.id,
+                                   set.superstep.value);
+    resumption.loads = std::move(accepted);
+  } else {
     resumption.waits = std::format("the ranks are restored from set {} (superstep {}); not yet: {}", set.id,
                                    set.superstep.value, waiting.text());
+  }
   return resumption;
 }
 

@@ -58,7 +58,7 @@ void Container::drain_output() {
   err.drain();
 }
 
-Result<pid_t> Container::start_worker(const User& as, const std::function<Result<void>()>& body) const {
+Result<pid_t> Container::start_worker(const User& as, const std::function<Result<int>()>& body) const {
   const std::string log = worker_log();
   ::unlink(log.c_str());
   const Fd errors(::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
@@ -66,7 +66,7 @@ Result<pid_t> Container::start_worker(const User& as, const std::function<Result
   return fork_as(as, errors.get(), [&body] {
     const auto done = body();
     if (!done) std::fprintf(stderr, "%s\n", done.error().message.c_str());
-    return done ? 0 : 1;
+    return done.value_or(1);
   });
 }
 

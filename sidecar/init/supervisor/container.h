@@ -68,8 +68,8 @@ struct Container {
   void close_output();
   void drain_output();
 
-  // Starts a worker that runs `body` under the program's uid; a returned error goes to worker_log().
-  Result<pid_t> start_worker(const User& as, const std::function<Result<void>()>& body) const;
+  // Starts a worker that runs `body` under the program's uid, and exits with what that returns; an error goes to worker_log().
+  Result<pid_t> start_worker(const User& as, const std::function<Result<int>()>& body) const;
 };
 
 // From then to now.

@@ -48,7 +48,7 @@ Result<void> Dump::try_to_begin() {
   BSP_TRY(const Fd archive, capture_->open_file(kCarryFile));
   Fd notes;
   if (notes_) {
-    BSP_TRY(notes, capture_->open_file(kNotesFile));
+    BSP_TRY(notes, capture_->open_file(control::kNotesFile));
   }
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno("making a pipe");
@@ -61,7 +61,7 @@ Result<void> Dump::try_to_begin() {
 // A worker that writes to `found` what there is to carry, once it knows that all of it can be carried. It then fills the
 // archive while criu is running.
 Result<pid_t> Dump::start_packing(int archive, int found, int notes_file) {
-  return container_.start_worker(container_.user, [this, archive, found, notes_file]() -> Result<void> {
+  return container_.start_worker(container_.user, [this, archive, found, notes_file]() -> Result<int> {
     const Options& options = container_.options;
     Notes notes;
     const Mounts mounts = container_.shared_mounts();
@@ -81,7 +81,8 @@ Result<pid_t> Dump::start_packing(int archive, int found, int notes_file) {
     if (::write(found, &answer, 1) != 1) return fail_errno("starting the dump");
     if (notes_ == control::NotedFiles::kWritten) BSP_CHECK_OK(note_written_files(mounts, program_.begun_ns, notes));
     if (notes_ && !write_all(notes_file, encode(notes))) return fail_errno("writing to the capture socket");
-    return carries ? write_carry(trees, changes, archive) : Result<void>();
+    if (carries) BSP_CHECK_OK(write_carry(trees, changes, archive));
+    return 0;
   });
 }
 

@@ -38,7 +38,8 @@ void Supervisor::send_hello() {
                         .signal = end_.signal,
                         .message = end_.message,
                         .migration = migration_,
-                        .features = program_.process.seen.bits()});
+                        .features = program_.process.seen.bits(),
+                        .ahead = program_.state == State::kRestored && restore_ && restore_->ahead() ? 1 : 0});
 }
 
 // Not while ranks wait for criu: it isn't urgent.
@@ -167,7 +168,8 @@ void Supervisor::abandon() {
 void Supervisor::begin_restore(const control::Restore& asked) {
   const std::string& migration = asked.migration;
   if (program_.state == State::kRestored && migration == migration_) {
-    report_restored();
+    if (asked.cut == 0 || !restore_->ahead()) return report_restored();
+    if (const auto begun = restore_->cut(); !begun) on_restored(std::unexpected(begun.error()));
     return;
   }
   if (program_.state == State::kRestoring && migration == migration_) return;
@@ -206,7 +208,8 @@ void Supervisor::report_restored() {
                            .pid = program_.process.pid,
                            .ns = restore_->took_ns(),
                            .features = program_.process.seen.bits(),
-                           .note = restore_->note()});
+                           .note = restore_->note(),
+                           .ahead = restore_->ahead() ? 1 : 0});
 }
 
 void Supervisor::discard(const std::string& migration) {
@@ -235,7 +238,10 @@ void Supervisor::vacate() {
 bool Supervisor::become_vacant() {
   kill_descendants(warm_up_.pid());
   int status = -1;
-  const auto cleans = container_.start_worker(container_.user, [] { return remove_sessions(); });
+  const auto cleans = container_.start_worker(container_.user, []() -> Result<int> {
+    BSP_CHECK_OK(remove_sessions());
+    return 0;
+  });
   if (!cleans || ::waitpid(*cleans, &status, 0) != *cleans || status != 0) return false;
   for (OutputRelay* relay : {&container_.out, &container_.err}) {
     relay->drain();

@@ -1,6 +1,7 @@
 #include "sidecar/init/supervisor/restore.h"
 
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,6 +23,7 @@ namespace {
 
 using Steady = std::chrono::steady_clock;
 constexpr std::chrono::seconds kStopLimit{2};
+constexpr int kFilesAhead = 2;           // exit status of a worker that has found them
 constexpr std::size_t kMostNote = 1000;  // bytes: names may be long
 
 }  // namespace
@@ -60,23 +62,50 @@ Result<void> Restore::begin() {
   pipes_ = {{.descriptor = 3, .was = moved.out}, {.descriptor = 4, .was = moved.err}};
   // A pipe without a name had no holder any more: the program has closed its end.
   std::erase_if(pipes_, [](const InheritedPipe& pipe) { return pipe.was.empty(); });
-  const std::string archive = images_ + "/" + std::string(kCarryFile), notes = images_ + "/" + std::string(kNotesFile);
-  const bool compares = !ignores_files_ && ::access(notes.c_str(), F_OK) == 0;
-  if (moved.carried == 0 && !compares) return start_criu();
+  const std::string archive = images_ + "/" + std::string(kCarryFile),
+                    notes = images_ + "/" + std::string(control::kNotesFile);
+  if (!ignores_files_ && ::access(notes.c_str(), F_OK) == 0) {
+    BSP_TRY(notes_, read_file(notes));
+  }
+  if (moved.carried == 0 && notes_.empty()) return start_criu();
   const bool carried = moved.carried != 0;
   // What the worker says and doesn't fail for is a note for people.
-  BSP_TRY(worker_, container_.start_worker(user_, [this, &archive, &notes, compares, carried]() -> Result<void> {
-    if (compares) {
-      BSP_TRY(const std::string noted, read_file(notes));
-      BSP_TRY(const Notes files, decode_notes(noted));
-      BSP_TRY(const std::string said, check_shared_files(files, container_.shared_mounts()));
-      std::fprintf(stderr, "%s\n", said.c_str());
-    }
-    if (!carried) return {};
+  BSP_TRY(worker_, container_.start_worker(user_, [this, &archive, carried]() -> Result<int> {
+    BSP_TRY(const int compared, compare(Grown::kTold));
+    if (!carried) return compared;
     const Age age = age_of("/", container_.changes.since_ns());
-    return read_carry(archive, age, container_.options.shares_memory ? "/dev/shm" : "");
+    BSP_CHECK_OK(read_carry(archive, age, container_.options.shares_memory ? "/dev/shm" : ""));
+    return compared;
   }));
   return {};
+}
+
+Result<int> Restore::compare(Grown grown) const {
+  if (notes_.empty()) return 0;
+  BSP_TRY(const Notes files, control::decode_notes(notes_));
+  BSP_TRY(const Compared compared, check_shared_files(files, container_.shared_mounts(), grown));
+  std::fprintf(stderr, "%s\n", compared.said.c_str());
+  return compared.ahead ? kFilesAhead : 0;
+}
+
+Result<void> Restore::cut() {
+  if (worker_ > 0) return {};
+  BSP_TRY(worker_, container_.start_worker(user_, [this] { return compare(Grown::kCut); }));
+  return {};
+}
+
+Result<void> Restore::on_cut(int status) {
+  worker_ = 0;
+  note_ = note_of_worker();
+  if (status != 0) return fail(ErrorCode::kFailed, note_.empty() ? "cutting off shared files was interrupted" : note_);
+  ahead_ = false;
+  return {};
+}
+
+std::string Restore::note_of_worker() const {
+  std::string note = trimmed(read_file(container_.worker_log()).value_or(""));
+  if (note.size() > kMostNote) note.resize(kMostNote);
+  return note;
 }
 
 Result<void> Restore::start_criu() {
@@ -100,9 +129,9 @@ std::optional<Result<Program>> Restore::on_child(pid_t pid, int status) {
 
 // The carried files are in place, so everything the process maps or has open exists now.
 Result<void> Restore::on_unpacked(int status) {
-  note_ = trimmed(read_file(container_.worker_log()).value_or(""));
-  if (note_.size() > kMostNote) note_.resize(kMostNote);
-  if (status == 0) return start_criu();
+  note_ = note_of_worker();
+  ahead_ = WIFEXITED(status) && WEXITSTATUS(status) == kFilesAhead;
+  if (ahead_ || status == 0) return start_criu();
   return fail(ErrorCode::kFailed, note_.empty() ? "unpacking the carried files was interrupted" : note_);
 }
 

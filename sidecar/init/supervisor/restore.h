@@ -26,12 +26,21 @@ class Restore {
   std::optional<Result<Program>> on_child(pid_t pid, int status);
   void abandon();
 
+  // Once restored: whether files on shared volumes are ahead of the process. Every rank must have accepted the set before one cuts them
+  // off.
+  [[nodiscard]] bool ahead() const { return ahead_; }
+  Result<void> cut();  // starts it, if it isn't under way
+  [[nodiscard]] bool cuts(pid_t child) const { return ahead_ && worker_ > 0 && child == worker_; }
+  Result<void> on_cut(int status);
+
   // What people should know of the files, "": nothing.
   [[nodiscard]] const std::string& note() const { return note_; }
   [[nodiscard]] std::uint64_t took_ns() const { return nanoseconds_since(begun_); }
 
  private:
   Result<void> start_criu();
+  Result<int> compare(Grown grown) const;
+  [[nodiscard]] std::string note_of_worker() const;
   Result<void> on_unpacked(int status);
   [[nodiscard]] Result<Program> restored() const;
 
@@ -44,6 +53,8 @@ class Restore {
   User user_;                    // its user, with the groups that it had there
   std::vector<InheritedPipe> pipes_;
   std::string note_;
+  std::string notes_;  // of shared files, encoded; "": they are not compared
+  bool ahead_ = false;
 };
 
 }  // namespace bsp::init

@@ -269,6 +269,9 @@ void Supervisor::on_child(pid_t pid, int status) {
     settle_dump();
   } else if (program_.state == State::kRestoring) {
     if (const auto restored = restore_->on_child(pid, status)) on_restored(*restored);
+  } else if (program_.state == State::kRestored && restore_->cuts(pid)) {
+    if (const auto cut = restore_->on_cut(status); !cut) return on_restored(std::unexpected(cut.error()));
+    report_restored();
   }
 }
 

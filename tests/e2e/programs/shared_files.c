@@ -1,6 +1,6 @@
 /* shared_files append|rewrite VOLUME FILE: until rank 0 finds FILE, each rank writes a line for each superstep to files of its own on
  * VOLUME: one that stays open for appending, one that stays open, and one that is opened for each line; all ranks write a record to an
- * MPI file. `rewrite`: rank 0 also rewrites a file in place. */
+ * MPI file. `rewrite`: the last rank also rewrites a file in place. */
 #include <fcntl.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
   volume = argc > 2 ? argv[2] : ".";
   const int appended = opened("appended", O_TRUNC | O_APPEND), plain = opened("plain", O_TRUNC);
   close(opened("closed", O_TRUNC));
-  const int state = rewrites && rank == 0 ? opened("state", O_TRUNC) : -1;
+  const int state = rewrites && rank == ranks - 1 ? opened("state", O_TRUNC) : -1;
   char path[256];
   snprintf(path, sizeof path, "%s/records", volume);
   MPI_File records;

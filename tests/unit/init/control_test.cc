@@ -66,6 +66,7 @@ TEST(Messages, AreUnchangedByteForByte) {
   EXPECT_EQ(text(ToInit(Dump{.migration = "m"})), "dump migration=m");
   EXPECT_EQ(text(ToInit(Dump{.migration = "m", .notes = NotedFiles::kWritten})), "dump migration=m notes=written");
   EXPECT_EQ(text(Restore{.migration = "m", .ignore_files = 1}), "restore ignore_files=1 migration=m");
+  EXPECT_EQ(text(Restore{.migration = "m", .cut = 1}), "restore cut=1 migration=m");
   EXPECT_EQ(text(Restored{.migration = "m", .pid = 7, .ns = 9, .note = "cut"}),
             "restored migration=m note=cut ns=9 pid=7");
   EXPECT_EQ(text(Abandon{.migration = "m"}), "abandon migration=m");

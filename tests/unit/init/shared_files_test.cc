@@ -71,23 +71,25 @@ class SharedFiles : public ::testing::Test {
     const auto opened = note_open_files(::getpid(), mounts(), notes);
     EXPECT_TRUE(opened) << opened.error().message;
     EXPECT_TRUE(note_written_files(mounts(), 0, notes));
-    const auto kept = decode_notes(encode(notes));
+    const auto kept = control::decode_notes(encode(notes));
     EXPECT_TRUE(kept);
     EXPECT_EQ(kept->files, notes.files);
     EXPECT_EQ(kept->at_ns, notes.at_ns);
     return *kept;
   }
   [[nodiscard]] std::string check(const Notes& notes) const {
-    const auto said = check_shared_files(notes, mounts());
-    EXPECT_TRUE(said) << said.error().message;
-    return said.value_or("");
+    const auto compared = check_shared_files(notes, mounts(), Grown::kCut);
+    EXPECT_TRUE(compared) << compared.error().message;
+    return compared.value_or(Compared{}).said;
   }
   void refuses(const Notes& notes, const std::string& why) const {
-    const auto said = check_shared_files(notes, mounts());
-    ASSERT_FALSE(said) << why;
-    EXPECT_EQ(said.error().code, ErrorCode::kRefused);
-    EXPECT_THAT(said.error().message, HasSubstr(why));
-    EXPECT_THAT(said.error().message, HasSubstr("spec.checkpoint.sharedFiles: Ignore"));
+    for (const Grown grown : {Grown::kTold, Grown::kCut}) {
+      const auto said = check_shared_files(notes, mounts(), grown);
+      ASSERT_FALSE(said) << why;
+      EXPECT_EQ(said.error().code, ErrorCode::kRefused);
+      EXPECT_THAT(said.error().message, HasSubstr(why));
+      EXPECT_THAT(said.error().message, HasSubstr("spec.checkpoint.sharedFiles: Ignore"));
+    }
   }
 
   std::string root_;
@@ -116,6 +118,25 @@ TEST_F(SharedFiles, ThatHaveGrownAreCutOff) {
   EXPECT_EQ(content("after"), "new\n");
   // Another rank that had it open, or the next attempt.
   EXPECT_EQ(check(notes), "files that were written after the set stay as they are: " + path("after"));
+}
+
+// Another rank may refuse the set.
+TEST_F(SharedFiles, ThatHaveGrownAreLeftUntilEveryRankHasAccepted) {
+  write("log", "one\n");
+  const Notes notes = noted();
+  write("log", "two\n");
+  for (int i = 0; i < 2; ++i) {
+    const auto told = check_shared_files(notes, mounts(), Grown::kTold);
+    ASSERT_TRUE(told);
+    EXPECT_TRUE(told->ahead);
+    EXPECT_EQ(content("log"), "one\ntwo\n");
+  }
+  const auto cut = check_shared_files(notes, mounts(), Grown::kCut);
+  ASSERT_TRUE(cut);
+  EXPECT_FALSE(cut->ahead);
+  EXPECT_THAT(cut->said, HasSubstr(path("log") + " to 4 bytes"));
+  EXPECT_EQ(content("log"), "one\n");
+  EXPECT_FALSE(check_shared_files(notes, mounts(), Grown::kTold)->ahead);
 }
 
 TEST_F(SharedFiles, ThatAreNotAsTheyWereAreRefusedByName) {
@@ -208,13 +229,22 @@ TEST_F(SharedFiles, ThatAreTooManyAreSaidNotToBeCompared) {
   EXPECT_THAT(check(notes), HasSubstr("too many files on shared volumes to compare"));
 }
 
-TEST_F(SharedFiles, OnAVolumeThatIsOnlyReadAreNotNoted) {
+TEST_F(SharedFiles, OnAVolumeThatIsOnlyReadAreNotCompared) {
   write("config", "x");
   const Fd config(::open(path("config").c_str(), O_RDONLY | O_CLOEXEC));
   Notes notes;
   ASSERT_TRUE(note_open_files(::getpid(), mounts("ro,relatime"), notes));
   ASSERT_TRUE(note_written_files(mounts("ro,relatime"), 0, notes));
-  EXPECT_THAT(notes.files, SizeIs(0));
+  ASSERT_THAT(notes.files, SizeIs(1));
+  EXPECT_EQ(notes.files[0].read_only, 1);
+  write("config", "y");
+  for (const Grown grown : {Grown::kTold, Grown::kCut}) {
+    const auto compared = check_shared_files(notes, mounts("ro,relatime"), grown);
+    ASSERT_TRUE(compared);
+    EXPECT_FALSE(compared->ahead);
+    EXPECT_EQ(compared->said, "");
+  }
+  EXPECT_EQ(content("config"), "xy");
 }
 
 TEST_F(SharedFiles, AreThoseTheProgramWrote) {
@@ -237,10 +267,10 @@ TEST(SharedFileNotes, ThatAreDamagedAreRefused) {
   Notes notes;
   notes.files.push_back({.path = "/a b\n%c", .size = 3});
   const std::string text = encode(notes);
-  EXPECT_EQ(decode_notes(text)->files, notes.files);
+  EXPECT_EQ(control::decode_notes(text)->files, notes.files);
   for (const std::string& damaged : {std::string(""), text.substr(0, text.size() - 1), std::string("file path=/a\n"),
                                      std::string("\n"), std::string("notes at\n")})
-    EXPECT_FALSE(decode_notes(damaged)) << damaged;
+    EXPECT_FALSE(control::decode_notes(damaged)) << damaged;
 }
 
 }  // namespace

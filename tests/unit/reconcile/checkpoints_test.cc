@@ -15,6 +15,7 @@ namespace {
 
 using crds::JobPhase;
 using ::testing::HasSubstr;
+using ::testing::SizeIs;
 
 TEST(Checkpoints, AreStoredAgainAndAgain) {
   World w({.ranks = 3});
@@ -200,6 +201,40 @@ TEST(Checkpoints, AnotherImageIsNotRestored) {
   EXPECT_THAT(resumption.unusable, HasSubstr("sha256:b"));
   EXPECT_FALSE(resumption.done);
   EXPECT_TRUE(resumption.loads.empty());
+}
+
+// A rank cuts shared files off only when no rank refuses the set any more.
+TEST(Checkpoints, FilesThatAreAheadAreCutWhenEveryRankHasAccepted) {
+  World w({.ranks = 3, .slow = 4, .fast = 4});
+  stores_sets(w);
+  ASSERT_TRUE(has_stored(w, 1)) << w.trace;
+  const crds::StoredSet set = newest(w);
+  Observed o = w.observe();
+  const auto says = [&](std::uint32_t rank) -> wire::TransferStatus& {
+    auto& transfer = o.sidecars.at(w.job.status.ranks[rank].seat()).status->transfer;
+    transfer.migration = wire::set_name(set.id);
+    return transfer;
+  };
+  const auto resumes = [&] { return resume_from(set, o); };
+  for (const std::uint32_t rank : {0u, 1u}) says(rank).phase = wire::TransferPhase::kReceived;
+  says(2).phase = wire::TransferPhase::kRestoring;
+  EXPECT_TRUE(resumes().loads.empty()) << "rank 2 still compares";
+  EXPECT_FALSE(resumes().done);
+
+  says(2).phase = wire::TransferPhase::kRestored;
+  const Resumption cuts = resumes();
+  EXPECT_FALSE(cuts.done);
+  EXPECT_EQ(cuts.unusable, "");
+  ASSERT_THAT(cuts.loads, SizeIs(2));
+  EXPECT_THAT(cuts.waits, HasSubstr("cut off"));
+
+  says(0).phase = wire::TransferPhase::kRestored;
+  EXPECT_FALSE(resumes().done) << "what rank 0 writes now, rank 1 might cut off";
+  EXPECT_THAT(resumes().loads, SizeIs(1));
+  says(2) = {
+      .migration = wire::set_name(set.id), .phase = wire::TransferPhase::kFailed, .error = "x", .unusable = true};
+  EXPECT_THAT(resumes().unusable, HasSubstr("rank 2"));
+  EXPECT_TRUE(resumes().loads.empty());
 }
 
 TEST(Checkpoints, ASuspendedJobGoesOnFromTheNewest) {

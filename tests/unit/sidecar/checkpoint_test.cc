@@ -116,6 +116,35 @@ TEST_F(Checkpoint, IsStoredAndRestoredElsewhere) {
   EXPECT_EQ(target.status().phase, wire::RankPhase::kStopped);
 }
 
+// Only when the operator says that every rank has accepted the set, and it takes part only once they are cut.
+TEST_F(Checkpoint, SharedFilesThatAreAheadAreCutWhenAsked) {
+  const std::string digest = stored_by_another(1);
+  RealSidecar target(1, {.place = storage_});
+  wait_to_resume(target);
+  EXPECT_TRUE(target.ask(wire::kLoad, reflect::write(wire::LoadRequest{image(1), digest})));
+  ASSERT_TRUE(target.heard_of<control::Restore>());
+  target.say(control::Restored{.migration = "set-1", .pid = 301, .ns = 5, .ahead = 1});
+  target.wait_until([](const wire::RankStatus& s) { return s.transfer.phase == TransferPhase::kReceived; });
+  EXPECT_FALSE(target.heard_of<control::Restore>(1s)) << "not by itself";
+  // Neither does a sidecar that was restarted forget it.
+  target.restart();
+  control::Hello again = hello(control::Mode::kRestore, control::ProgramState::kRestored);
+  again.migration = "set-1";
+  again.ahead = 1;
+  target.connect_init(again);
+  target.wait_until([](const wire::RankStatus& s) { return s.init_connected; });
+  EXPECT_EQ(target.status().transfer.phase, TransferPhase::kReceived);
+  EXPECT_TRUE(target.ask(wire::kLoad, reflect::write(wire::LoadRequest{image(1), digest})));
+  const auto cut = target.heard_of<control::Restore>();
+  ASSERT_TRUE(cut);
+  EXPECT_EQ(cut->cut, 1);
+  target.say(control::Restored{.migration = "set-1", .pid = 301, .ns = 5, .note = "cut off"});
+  target.wait_until([](const wire::RankStatus& s) { return s.transfer.phase == TransferPhase::kRestored; });
+  EXPECT_EQ(target.status().transfer.note, "cut off");
+  EXPECT_TRUE(target.ask(wire::kLoad, reflect::write(wire::LoadRequest{image(1), digest})));
+  EXPECT_EQ(target.status().transfer.phase, TransferPhase::kRestored) << "asked again, it has done it";
+}
+
 TEST_F(Checkpoint, OfADamagedImageNothingIsRestored) {
   const std::string digest = stored_by_another(1);
   const std::string whole = read_file(stored(1)).value();
