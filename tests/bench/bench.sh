@@ -33,8 +33,10 @@ if [ "${1:-}" = programs ]; then  # only on request: its image takes 3.9 GB
   exit
 fi
 if [ "${1:-}" = seats ]; then  # only on request: its image needs Debian's mirror
-  image=localhost/bsp-mpirun:$(hash_of images/mpirun.packages)
-  (debian_image "$image" images/mpirun.packages) || { say "Skipped: Debian's packages of images/mpirun.packages can't be had (see above)"; exit; }
+  packages=images/mpirun.packages
+  printf '%s\n' "${@:2}" | grep -qx programs && packages=images/seats.packages  # the same and three programs
+  image=localhost/bsp-$(basename $packages .packages):$(hash_of $packages)
+  (debian_image "$image" $packages) || { say "Skipped: Debian's packages of $packages can't be had (see above)"; exit; }
   in_debian cmake --build --preset benchmarks --target mpi_patterns bench_epoch bench_shim || die "the build failed; its message is above"
   mkdir -p build/bench
   say "Comparing pods of several ranks with mpirun and with pods of one rank; figures go to build/bench/seats.json"

@@ -108,23 +108,16 @@ class Gromacs:
 PROGRAMS = {"lammps": Lammps, "pw": QuantumEspresso, "gromacs": Gromacs}
 
 
-class Side(LocalJob):
-    """One of two jobs that run in turn, in a copy of `prepared`."""
+class Turns:
+    """Ranks of a program that work in turn with others, in a copy of `prepared`; stopped meanwhile. Who has them ends them."""
 
-    def __init__(self, name, prepared, program, options, shim):
+    def __init__(self, name, prepared, program):
         self.data = pathlib.Path(tempfile.mkdtemp(prefix=f"bsp-bench-{name}-", dir="/tmp"))
         shutil.copytree(prepared, self.data, dirs_exist_ok=True)
         self.data.chmod(0o777)
         self.unit = re.compile(program.UNIT, re.M)
-        command = [*INTO_FILE, *([] if shim else PLAIN), *program.COMMAND]
-        super().__init__(name, [], pools="here=2x1", manifest=program_manifest(self.data, options.image, command, ENVIRONMENT))
         self.ranks = []  # PIDs of their programs
         self.active = 0.0  # seconds
-
-    def __exit__(self, *error):
-        self.send(signal.SIGCONT)
-        super().__exit__(*error)
-        shutil.rmtree(self.data)
 
     def units(self):
         file = self.data / "output"
@@ -132,14 +125,14 @@ class Side(LocalJob):
         found = self.unit.findall(text)
         return int(found[-1]) if found and found[-1].isdigit() else len(found)
 
-    def starts(self):
+    def wait_until_working(self, ended, said):
+        """`said`: what to print if it ended."""
         def working():
-            if self.ended():
-                raise RuntimeError("the job ended early:\n" + self.output.read_text()[-2500:] + (self.data / "output").read_text()[-1500:])
+            if ended():
+                output = self.data / "output"
+                raise RuntimeError("the job ended early:\n" + said()[-2500:] + (output.read_text()[-1500:] if output.exists() else ""))
             return self.units() > 10
         wait_for("ten units of work", working, 180)
-        self.ranks = [pid for containers in processes(self).values() for pid in descendants(containers["app"])]
-        self.send(signal.SIGSTOP)
 
     def send(self, number):
         for pid in self.ranks:
@@ -152,6 +145,30 @@ class Side(LocalJob):
         time.sleep(seconds)
         self.send(signal.SIGSTOP)
         self.active += time.monotonic() - began
+
+    def clean(self):
+        shutil.rmtree(self.data)
+
+
+class Side(Turns, LocalJob):
+    """A job's ranks, `seats` of them in a pod."""
+
+    def __init__(self, name, prepared, program, options, shim=True, ranks=2, seats=1, env=None):
+        Turns.__init__(self, name, prepared, program)
+        command = [*INTO_FILE, *([] if shim else PLAIN), *program.COMMAND]
+        LocalJob.__init__(self, name, [], pools=f"here={ranks // seats}x{seats}x1", manifest=program_manifest(
+            self.data, options.image, command, ENVIRONMENT if env is None else env, ranks=ranks, spec=f"ranksPerPod: {seats}"))
+
+    def __exit__(self, *error):
+        self.send(signal.SIGCONT)
+        LocalJob.__exit__(self, *error)
+        self.clean()
+
+    def starts(self):
+        self.wait_until_working(self.ended, self.output.read_text)
+        self.ranks = [pid for pod in processes(self).values() for name, init in pod.items() if name == "app" or name.startswith("app-")
+                      for pid in descendants(init)]
+        self.send(signal.SIGSTOP)
 
 
 def descendants(pid):

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Several ranks in a pod (spec.ranksPerPod) compared with `mpirun` in one container of the same image, and with pods of one rank.
 
-    seats.py IMAGE [--instances N] [--rounds N] [PART…]        parts: pair four starts memory epoch (default: all)
+    seats.py IMAGE [--instances N] [--rounds N] [PART…]        parts: pair four starts memory epoch programs (default: all but the last)
 
   pair, four  2 and 4 ranks in one pod ÷ mpirun over btl/sm without CMA: 8-byte latency and bandwidth at 1 MiB between ranks 0 and 1, 8-byte
               allreduce of all; bandwidth also ÷ mpirun with CMA
   starts      16 ranks in 2 pods ÷ in 16 pods: from `local run` to the last rank's first line, and until MPI is open in all
   memory      sidecar, bsp-init and shim of 8 ranks in a pod, per rank
   epoch       close and open of an epoch (bench_epoch), 8 ranks in a pod and in 8
+  programs    LAMMPS, Quantum ESPRESSO and GROMACS, which IMAGE must have: 4 ranks (--ranks) in one pod ÷ mpirun (seat_programs.py)
 
 All sides live side by side, asleep in read(2), and take turns of some tens of milliseconds in a changing order. A ratio is of one round,
 an instance's the median of its rounds. The output is the median of the instances, with the least and the largest: the placement of memory
@@ -29,6 +30,7 @@ import tempfile
 import time
 from statistics import median
 
+import seat_programs
 from pods import LocalJob, manifest, on_host, processes, write_json
 
 BUILD = pathlib.Path(os.environ["BSP_BUILD"])
@@ -263,7 +265,8 @@ def epoch(_options):
 
 PARTS = {"pair": lambda options: communication(options, 2, ["latency", "allreduce", "bandwidth"]),
          "four": lambda options: communication(options, 4, ["latency", "allreduce", "bandwidth"]),
-         "starts": starts, "memory": memory, "epoch": epoch}
+         "starts": starts, "memory": memory, "epoch": epoch,
+         "programs": lambda options: seat_programs.programs(options, ENVIRONMENT, spread, text)}
 
 
 def main():
@@ -273,11 +276,14 @@ def main():
     parser.add_argument("--instances", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=40, help="of an instance")
     parser.add_argument("--starts", type=int, default=5, help="of each kind")
+    parser.add_argument("--ranks", type=int, default=4, help="of programs")
+    parser.add_argument("--seconds", type=float, default=10, help="of each side of an instance of programs")
+    parser.add_argument("--only", nargs="+", metavar="PROGRAM", choices=seat_programs.PROGRAMS)
     options = parser.parse_args()
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"no such part: {', '.join(sorted(unknown))}; parts: {', '.join(PARTS)}")
     results, failed = {}, False
-    for name in options.parts or PARTS:
+    for name in options.parts or [part for part in PARTS if part != "programs"]:
         try:
             results[name] = PARTS[name](options)
         except (RuntimeError, AssertionError, subprocess.CalledProcessError) as error:

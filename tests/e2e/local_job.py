@@ -42,13 +42,14 @@ spec:
 {volumes}"""
 
 
-# Two ranks of any image's program, in a directory of this machine.
+# Any image's program, in a directory of this machine.
 PROGRAM_MANIFEST = """
 apiVersion: migbsp.io/v1alpha1
 kind: BSPJob
 metadata: {{name: job}}
 spec:
-  ranks: 2
+  ranks: {ranks}
+  {spec}
   superstep: {superstep}
   rescheduling: {{mode: "Off"}}
   runPolicy: {{backoffLimit: 0, cleanPodPolicy: Running}}
@@ -67,9 +68,11 @@ spec:
 SINGLE_THREADED = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "HOME": "/data"}
 
 
-def program_manifest(directory, image, command, env=None, superstep="{call: Auto}"):
+def program_manifest(directory, image, command, env=None, superstep="{call: Auto}", ranks=2, spec=""):
+    """`spec`: one more line of it."""
     env = [{"name": k, "value": v} for k, v in (SINGLE_THREADED | (env or {})).items()]
-    return PROGRAM_MANIFEST.format(directory=directory, image=image, command=json.dumps(command), env=json.dumps(env), superstep=superstep)
+    return PROGRAM_MANIFEST.format(directory=directory, image=image, command=json.dumps(command), env=json.dumps(env), superstep=superstep,
+                                   ranks=ranks, spec=spec)
 
 
 def on_host(*words, **options):
