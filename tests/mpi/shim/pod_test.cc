@@ -54,6 +54,16 @@ TEST(Shim, RanksOfAPodMayHaveTheSamePid) {
   job.expect_ok();
 }
 
+// Each has a cgroup of its own, so that yielding alone doesn't give its core to the others.
+TEST(Shim, RanksSleepInMpiWhileTheyWaitIfTheyAreToYield) {
+  Job job({.ranks = 2,
+           .seats = 2,
+           .program = "shim_idle",
+           .arguments = {},
+           .environment = {"OMPI_MCA_mpi_yield_when_idle=1"}});
+  job.expect_ok();
+}
+
 // The program may set what it likes: reading another process by its PID would read a stranger's in a container.
 TEST(Shim, NothingIsReadByPid) {
   Job job({.ranks = 2,
