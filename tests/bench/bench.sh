@@ -1,6 +1,6 @@
 #!/bin/bash
 # ./dev bench [NAME]: runs the benchmarks; prints ratios, writes results to build/bench/*.json. `kubernetes` has a separate
-# script, and `gain`, `programs`, `seats` and `checkpoints` take arguments.
+# script, and `gain`, `forecasts`, `programs`, `seats` and `checkpoints` take arguments.
 set -euo pipefail
 . images/commands.sh
 
@@ -22,6 +22,12 @@ if [ "${1:-}" = gain ]; then  # only on request: a round takes an hour
   mkdir -p build/bench
   say "Running the applications of examples/ on unequal pools; results go to build/bench/gain.json"
   in_debian env BSP_BENCH_JSON="$tree/build/bench/gain.json" python3 tests/bench/gain/gain.py "${@:2}"
+  exit
+fi
+if [ "${1:-}" = forecasts ]; then  # only on request: 20 runs
+  mkdir -p build/bench
+  say "Running the applications of examples/ with Auto; results go to build/bench/forecasts.json and docs/worth.md"
+  in_debian env BSP_BENCH_JSON="$tree/build/bench/forecasts.json" python3 tests/bench/gain/forecast_runs.py "${@:2}"
   exit
 fi
 if [ "${1:-}" = programs ]; then  # only on request: its image takes 3.9 GB
