@@ -91,9 +91,12 @@ void JobKernel::begin_moves() {
     const bool back = advice.call->decision.outcome == crds::kTakingBack;
     notices.events.push_back(
         {back ? "Warning" : "Normal", back ? "WaveTakenBack" : "Rescheduled", advice.call->decision.message});
+    const auto planned = static_cast<std::ptrdiff_t>(requests.size());
     for (const MoveRequest& move : advice.call->moves)
       if (std::ranges::none_of(requests, [&](const MoveRequest& r) { return r.rank == move.rank; }))
         requests.push_back(move);
+    // In the order in which Auto counts who takes a free seat (auto/pods.h).
+    std::sort(requests.begin() + planned, requests.end(), [](const auto& a, const auto& b) { return a.rank < b.rank; });
   }
   std::ranges::copy_if(by_hand, std::back_inserter(requests), [](const MoveRequest& r) { return !r.away; });
   if (requests.empty()) return note_drain("");

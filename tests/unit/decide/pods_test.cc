@@ -193,6 +193,33 @@ TEST(Pods, ARankTakesTheFreeSeatBesideItsPartners) {
   EXPECT_EQ(run_loop(job, params, 0.02, 1).moves, 0u) << "a pod of its own on the same node shares nothing";
 }
 
+// A node has a free seat of the pod that ranks 0 and 1 are in, and a slot. Who goes there first takes the seat, as in the operator, whichever
+// of the two a mapping names; a second one has a new pod.
+TEST(Pods, WhoGoesToANodeTakesItsFreeSeatsFirst) {
+  LoopJob job = ring(30'000, 1);
+  std::vector<Processor>& processors = job.start.platform.processors;
+  processors[2].pod = 1;
+  processors.resize(9);
+  for (std::uint32_t i : {2u, 3u}) {
+    processors.push_back(processors[8]);
+    job.start.ranks[i] = {.processor = {7 + i}, .memory_bytes = 50e6, .pod = 9};
+  }
+  const MeasuredJob known(job, true);
+  const Case c = known.of();
+  const Pods pods(c);
+  const auto shares = [&](const std::vector<Pods::Number>& after, std::uint32_t i) { return after[i] == after[0]; };
+  for (const std::uint32_t slot : {2u, 3u}) {
+    std::vector<ProcessorId> on = home_of(job);
+    on[3] = {slot};
+    EXPECT_TRUE(shares(pods.after(on), 3)) << slot;
+    EXPECT_TRUE(shares(pods.after(std::vector{on}), 3)) << slot;
+    on[2] = {5 - slot};  // both at once: the seat is the first one's
+    EXPECT_TRUE(shares(pods.after(on), 2)) << slot;
+    EXPECT_FALSE(shares(pods.after(on), 3)) << slot;
+    EXPECT_EQ(pods.after(on), pods.after(std::vector{on})) << slot;
+  }
+}
+
 // If nobody knows yet whom ranks hear from, what comes from their Set comes from their pod.
 TEST(Pods, AreNotTornApartBeforePartnersAreKnown) {
   LoopJob job = ring(1, 1);

@@ -180,6 +180,19 @@ TEST_F(FreeSeats, TheCostModelMovesRanksThere) {
   EXPECT_THAT(w.migrations, SizeIs(2));
 }
 
+// A plan names those first that gain most.
+TEST(FreeSeatsOfAPlan, AreTakenInTheOrderOfRanks) {
+  World w({.ranks = 5, .slow = 1, .fast = 1, .slots = 4, .ranks_per_pod = crds::RanksPerPod::kAuto});
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+  for (const std::uint32_t rank : {1u, 2u}) w.migrate_by_hand(std::format("leave-{}", rank), rank, "fast");
+  ASSERT_TRUE(w.run_until([&] { return w.job.status.migrations.succeeded == 2 && w.unrest().empty(); })) << w.trace;
+  w.decide({{.migration = "", .rank = 4, .set = "slow", .node = "slow-0"},
+            {.migration = "", .rank = 1, .set = "slow", .node = "slow-0"}});
+  ASSERT_TRUE(w.run_until([&] { return w.job.status.migrations.succeeded == 4; })) << w.trace;
+  EXPECT_EQ(name_of(w.job.status.ranks[1].seat()), "job-r0-g0/app-1");
+  EXPECT_EQ(name_of(w.job.status.ranks[4].seat()), "job-r0-g0/app-2");
+}
+
 TEST_F(FreeSeats, AnotherLibraryThereIsASeatForNobody) {
   leave();
   w.pod_of(3)->for_each_seat([](simulated::Pod& seat) { seat.status.runtime = "b"; });
