@@ -14,4 +14,7 @@ inline constexpr std::size_t kRefusalBytes = 1024;           // at most that man
 // In the reason, and in the container's termination message, if the program has ended itself by MPI_Abort, and not since MPI had failed.
 inline constexpr std::string_view kAborted = "the program called MPI_Abort";
 
+// The same if MPI has failed between two epochs: mostly since another rank was lost, so that another attempt may end well.
+inline constexpr std::string_view kEpochFailed = "MPI failed at epoch";
+
 }  // namespace bsp::names

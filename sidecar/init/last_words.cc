@@ -37,8 +37,9 @@ void note_finalized(const std::string& ring, const std::string& log) {
   if (state == BSP_RANK_FINALIZED) append(log, names::kFinalizedNote);
 }
 
-void note_aborted(const std::string& why, const std::string& log) {
-  if (why.contains(names::kAborted)) append(log, names::kAborted);
+void note_reason(const std::string& why, const std::string& log) {
+  for (const std::string_view reason : {names::kAborted, names::kEpochFailed})
+    if (why.contains(reason)) append(log, reason);
 }
 
 }  // namespace bsp::init

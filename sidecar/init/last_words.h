@@ -11,7 +11,7 @@ namespace bsp::init {
 // finalized MPI. Does nothing where there is no regular file at `log`, as outside Kubernetes.
 void note_finalized(const std::string& ring, const std::string& log);
 
-// Likewise appends names::kAborted if `why` says so, the reason that the shim has given for the program's end.
-void note_aborted(const std::string& why, const std::string& log);
+// Likewise appends names::kAborted or kEpochFailed if `why` says so, the reason that the shim has given for the program's end.
+void note_reason(const std::string& why, const std::string& log);
 
 }  // namespace bsp::init

@@ -44,6 +44,13 @@ std::optional<Failure> end_of(std::uint32_t rank, const Seat& seat, const AppFac
   int signal = reported ? status->exit_signal : 0;
   if (!reported && code > 128) signal = code - 128, code = -1;
   const bool initialized = status && status->mpi_initialized;
+  const std::string& why = reported ? status->exit_message : app.message;
+  if (code != 0 && why.contains(names::kEpochFailed)) {
+    return Failure{
+        rank,         seat,
+        "RankExited", std::format("{} exited with code {}: {}", who, code, why.substr(why.find(names::kEpochFailed))),
+        false,        true};
+  }
   // bsp-init explains why a program could not be run; another attempt would fail alike.
   if (reported && !status->exit_message.empty() && !initialized && (code != 0 || signal != 0))
     return Failure{rank, seat, "CannotRun", std::format("{}: {}", who, status->exit_message), true};
@@ -57,8 +64,7 @@ std::optional<Failure> end_of(std::uint32_t rank, const Seat& seat, const AppFac
     return Failure{rank, seat, "RankKilled", std::format("{} was ended by {}{}", who, signal_name(signal), hint),
                    false};
   }
-  if (const std::string& why = reported ? status->exit_message : app.message;
-      code != 0 && why.contains(names::kAborted))
+  if (code != 0 && why.contains(names::kAborted))
     return Failure{
         rank, seat, "RankExited",
         std::format("{} exited with code {}, since {}; so the job is not restarted", who, code, names::kAborted), true};

@@ -350,7 +350,7 @@ int Supervisor::finish() {
   if (end_.now) return *end_.now;
   if (end_.code != 0) {
     note_finalized(container_.options.run_dir + "/ring", container_.options.termination_log);
-    note_aborted(end_.message, container_.options.termination_log);
+    note_reason(end_.message, container_.options.termination_log);
   }
   report(control::Exited{.code = end_.code, .signal = end_.signal, .message = end_.message});
   if (::access(container_.options.run_dir.c_str(), F_OK) == 0) await_bye();

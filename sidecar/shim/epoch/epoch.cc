@@ -97,8 +97,7 @@ void wait_for_all_ranks() {
   using Fence = decltype(&PMIx_Fence);
   static const auto fence = reinterpret_cast<Fence>(find_in_mpi("PMIx_Fence"));
   if (fence == nullptr || fence(nullptr, 0, nullptr, 0) != PMIX_SUCCESS)
-    die("epoch %llu: the ranks did not meet after MPI_Comm_create_from_group",
-        static_cast<unsigned long long>(state.epoch));
+    die_between_epochs("MPI_Comm_create_from_group", "the ranks did not meet after it");
 }
 
 // "" while there is none. Another thread may have taken the last descriptor of the process, or the machine's, for a moment.

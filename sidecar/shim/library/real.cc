@@ -110,7 +110,7 @@ void must(int rc, const char* what) {
   char text[MPI_MAX_ERROR_STRING] = "";
   int length = 0;
   real.Error_string(rc, text, &length);
-  die("epoch %llu: %s: %s", static_cast<unsigned long long>(state.epoch), what, text);
+  die_between_epochs(what, text);
 }
 
 void require_open_mpi_5() {

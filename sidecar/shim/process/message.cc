@@ -63,6 +63,10 @@ void die(const char* format, ...) {
   _exit(1);
 }
 
+void die_between_epochs(const char* what, const char* why) {
+  refuse("%s %llu: %s: %s", names::kEpochFailed.data(), static_cast<unsigned long long>(state.epoch), what, why);
+}
+
 void refuse(const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);

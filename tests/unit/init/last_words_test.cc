@@ -49,11 +49,16 @@ TEST_F(LastWords, AreOfAProgramThatHasFinalized) {
 }
 
 TEST_F(LastWords, AreOfAProgramThatHasAborted) {
-  note_aborted("", log_);
-  note_aborted("the program's MPI library is MPICH", log_);
+  note_reason("", log_);
+  note_reason("the program's MPI library is MPICH", log_);
   EXPECT_EQ(message(), "");
-  note_aborted("bsp: rank 3: the program called MPI_Abort(7)", log_);
+  note_reason("bsp: rank 3: the program called MPI_Abort(7)", log_);
   EXPECT_EQ(message(), "the program called MPI_Abort\n");
+}
+
+TEST_F(LastWords, AreOfAProgramWhosePeersWereLostBetweenEpochs) {
+  note_reason("bsp: rank 3: MPI failed at epoch 7: MPI_Comm_create_from_group: MPI_ERR_UNKNOWN", log_);
+  EXPECT_EQ(message(), "MPI failed at epoch\n");
 }
 
 TEST_F(LastWords, ComeAfterTheProgramsOwn) {

@@ -54,6 +54,14 @@ const Loss kLosses[] = {
     {"Killed", then([](World& w) { w.end_program(1, 0, 9); }), "RankKilled", "rank 1 was ended by SIGKILL"},
     {"Crashed", then([](World& w) { w.end_program(1, 0, 11); }), "RankKilled", "rank 1 was ended by SIGSEGV"},
     {"Failed", then([](World& w) { w.end_program(1, 3, 0); }), "RankExited", "rank 1 exited with code 3"},
+    {"EndedAsAnEpochOpened",
+     [](World& w) {
+       w.end_program(0, 1, 0);
+       w.find("job-r0-g0")->status.exit_message = "bsp: rank 0: MPI failed at epoch 2: MPI_Comm_create_from_group: x";
+       for (int i = 0; i < 5; ++i) w.tick();
+       w.end_program(1, 0, 15);
+     },
+     "RankKilled", "rank 1 was ended by SIGTERM"},
     {"NothingElse", survivor_ends, "RankExited", "rank 0 exited with code 14"},
 };
 
