@@ -22,6 +22,11 @@ constexpr auto kKinds = std::to_array<ConditionKind>({
     {kStartDelayed, "a container isn't started for a reason that may pass", "ContainerWaits",
      "pod heat-r0-g0: container app: image registry.example/heat:3 can't be pulled",
      "correct what it names; the start is given up after jobs.startTimeoutSeconds of the chart"},
+    {kPodsRefused, "a job can get no pod, so that it gives the slots of its ranks back", "Refused",
+     "pod heat-r0-g0 can't be created: exceeded quota: compute; its slots are free for other jobs, and the start is "
+     "tried "
+     "again 30 s later",
+     "correct what it names; the job then starts by itself"},
     {kNoSupersteps, "no superstep has ended for long, so that no rank can move", "NoEdge",
      "no superstep has ended for 60 s, and until one does no rank can move: rank 3 calls MPI_Bcast most often",
      "name the call that ends a superstep in spec.superstep.call of a new job, or let its spec.rescheduling.mode be "

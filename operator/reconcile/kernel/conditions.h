@@ -27,6 +27,7 @@ inline constexpr const char* kWaitingForSlots = "WaitingForSlots";  // status.re
 inline constexpr const char* kPodGroupRefused = "PodGroupRefused";  // likewise
 inline constexpr const char* kGangNotEnsured = "GangNotEnsured";
 inline constexpr const char* kStartDelayed = "StartDelayed";
+inline constexpr const char* kPodsRefused = "PodsRefused";  // status.reason too, while the job holds no slots for it
 inline constexpr const char* kNoSupersteps = "NoSupersteps";
 inline constexpr const char* kMixedUnits = "MixedUnits";
 inline constexpr const char* kCpuFeaturesDiffer = "CPUFeaturesDiffer";

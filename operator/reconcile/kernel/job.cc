@@ -43,8 +43,11 @@ void JobKernel::enter(JobPhase phase, std::string reason, std::string message) {
   status().message = std::move(message);
   if (crds::is_finished(phase)) status().completion_time = o.now;
   if (crds::is_finished(phase) || phase == JobPhase::kSuspended)
-    for (const char* waits : {kWaitingForSlots, kPodGroupRefused, kStartDelayed, kWaveDelayed, kDraining})
+    for (const char* waits : {kWaitingForSlots, kPodGroupRefused, kStartDelayed, kPodsRefused, kWaveDelayed, kDraining})
       if (is_on(status(), waits)) turn_condition(o, status(), waits, false, status().reason, "the job waits no more");
+  // A drain of the next attempt has its own time.
+  if (phase == JobPhase::kRestarting && is_on(status(), kDraining))
+    turn_condition(o, status(), kDraining, false, status().reason, "the attempt has ended");
 }
 
 void JobKernel::fail_attempt(const Failure& failure) {

@@ -4,6 +4,7 @@
 #include <format>
 
 #include "operator/reconcile/kernel/checkpoints/reclaim.h"
+#include "operator/reconcile/kernel/conditions.h"
 #include "operator/reconcile/kernel/gang.h"
 #include "operator/reconcile/kernel/rebuild.h"
 #include "operator/reconcile/kernel/waves.h"
@@ -31,9 +32,17 @@ void JobClocks::fill(Observed& o) {
   const bool waits = waits_in_gang(o);
   const Duration counts = start_counts_.of(waits ? "" : start, {}, o.steady);
   o.start_counts_for = waits ? Duration{} : counts;
+  const bool refused =
+      status.phase == crds::JobPhase::kPending && status.reason == kPodsRefused && !status.ranks.empty();
+  o.refused_for = refused_.of(refused ? status.ranks.front().pod : "", {}, o.steady);
   o.restarting_for = since(restarting_, status.restarts.empty() ? Time{} : status.restarts.back().time);
-  const Duration draining = draining_.of(o.leaving.empty() ? "" : "drain", {}, o.steady);
-  o.draining_for = o.leaving.empty() ? Duration{} : draining;
+  // The condition says since when, which a new leader reads.
+  const crds::Condition* told = crds::find_condition(status.conditions, kDraining);
+  const bool is_told = told && told->status == crds::ConditionStatus::kTrue;
+  o.draining_for = o.leaving.empty() ? draining_.of("", {}, o.steady)
+                   : is_told         ? since(draining_, told->last_transition_time)
+                                     : draining_.of("drain", {}, o.steady);
+  if (o.leaving.empty()) o.draining_for = {};
   o.blank_for = blank_.of(is_blank(status) && !o.pods.empty() ? "blank" : "", {}, o.steady);
   const bool reclaims = o.job.metadata.deletion_timestamp != Time{} && nothing_runs(o);
   o.reclaiming_for = reclaiming_.of(reclaims ? "reclaim" : "", {}, o.steady);

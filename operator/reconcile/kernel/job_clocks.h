@@ -29,8 +29,8 @@ class JobClocks {
     Duration before_{};
     SteadyTime met_{};
   };
-  Elapsed started_, ended_, starting_, start_counts_, restarting_, draining_, blank_, set_, pending_, suspending_,
-      reclaiming_;
+  Elapsed started_, ended_, starting_, start_counts_, refused_, restarting_, draining_, blank_, set_, pending_,
+      suspending_, reclaiming_;
   migrate::Contact wave_;
 };
 

@@ -12,6 +12,12 @@
 
 namespace bsp::reconcile {
 
+inline constexpr const char* kNoSuchSet = "NoSuchSet";  // status.reason, as is the next
+inline constexpr const char* kNoRoom = "NoCapacity";
+
+// The scheduler's words for a claim that isn't there, or that nothing provides a volume for.
+bool lacks_claim(const std::string& unscheduled);
+
 struct JobKernel {
   const Observed& o;
   const Advice& advice;
@@ -79,6 +85,8 @@ struct JobKernel {
     FirstFew all;
     std::string delay;        // why a container of the first of them isn't started, where waiting may help
     bool by_image = false;    // which that container waits for
+    bool missing = false;     // one of them isn't there
+    std::string refused;      // why one can't be had until somebody does something about it; "": none is
     bool for_others = false;  // to do something about it: a scheduler, or who has set a quota
     void add(const crds::RankPlace& place, std::string_view lack, bool of_others = false);
   };
@@ -91,6 +99,7 @@ struct JobKernel {
   std::string group_of_start() const;  // in phase Starting; "": none
   // Of a start that waits for room by itself.
   Result<std::vector<ProcessorId>> map_beyond_room(std::vector<observe::NodeFacts> nodes) const;
+  Result<std::vector<ProcessorId>> map_to(const std::vector<std::string>& sets) const;
   void no_such_set(const std::string& name);
   [[nodiscard]] std::string has_no_node(const std::string& set) const;
   void wait_for_capacity(const char* reason, const std::string& why);
@@ -102,6 +111,9 @@ struct JobKernel {
   bool create_pod(const crds::RankPlace& place, NotReady& not_ready);
   void check_pod(const crds::RankPlace& place, const PodFacts& pod, NotReady& not_ready) const;
   void wait_for(const NotReady& not_ready);
+  // A pod of the start can't be had for long; the job is Pending then.
+  bool gives_slots_back(const NotReady& not_ready);
+  bool waits_for_pods() const;  // before it tries again
   void set_cpu_level(wire::EpochPlan& plan);
   bool open_epoch();
   bool resumed();

@@ -23,8 +23,6 @@ namespace bsp::reconcile {
 using crds::JobPhase;
 
 namespace {
-constexpr const char* kNoSuchSet = "NoSuchSet";
-constexpr const char* kNoCapacity = "NoCapacity";
 
 std::vector<observe::NodeFacts> with(const std::vector<observe::NodeFacts>& others,
                                      std::vector<observe::NodeFacts> nodes) {
@@ -40,6 +38,7 @@ void JobKernel::pending() {
     return;
   }
   if (past_deadline()) return fail_by_deadline();
+  if (waits_for_pods()) return;
   if (o.images_unreadable)
     if (const auto whole = check_without_image(o.job.spec); !whole)
       return enter(JobPhase::kFailed, "TemplateIncomplete", whole.error().message);
@@ -60,15 +59,19 @@ void JobKernel::pending() {
   const decide::Platform platform = platform_at_start(o, with(to_come, o.nodes));
   auto mapping = decide::initial_mapping(o.job.spec.initial_mapping, o.job.spec.ranks, platform);
   if (!mapping && by_scheduler) mapping = map_beyond_room(with(to_come, nodes_without_jobs(o)));
+  bool passes = false;
+  if (mapping && !by_scheduler && !o.queue.passable.empty()) {
+    if (auto beside = map_to(o.queue.passable)) mapping = std::move(beside), passes = true;
+  }
   if (o.capacity_may_come) {
-    if (const std::string why = by_scheduler ? "" : waits_for_slots(sets, mapping.has_value()); !why.empty())
+    if (const std::string why = by_scheduler || passes ? "" : waits_for_slots(sets, mapping.has_value()); !why.empty())
       return wait_for_capacity(kWaitingForSlots, why);
     if (!mapping)
-      return wait_for_capacity(kNoCapacity, o.queue.lacking.empty()
-                                                ? mapping.error().message
-                                                : std::format("{}; {}", mapping.error().message, o.queue.lacking));
+      return wait_for_capacity(kNoRoom, o.queue.lacking.empty()
+                                            ? mapping.error().message
+                                            : std::format("{}; {}", mapping.error().message, o.queue.lacking));
   }
-  if (!mapping) return enter(JobPhase::kFailed, kNoCapacity, mapping.error().message);
+  if (!mapping) return enter(JobPhase::kFailed, kNoRoom, mapping.error().message);
   const crds::RankPlaces ranks_before = status().ranks;
   const std::string label_before = status().set_label;
   place_all(*mapping, platform);
@@ -98,35 +101,6 @@ void JobKernel::pending() {
   if (!set) status().runtime_image.clear();
   if (status().epochs_used == 0) status().epochs_used = 1;  // 0 means "never opened" to a sidecar
   enter(JobPhase::kStarting, "Mapped", mapped());
-}
-
-// A pool that is scaled to zero, or whose nodes are reclaimed, looks like a name that is wrong. A job whose start the scheduler
-// makes has pods that wait for such a pool's first node, which an autoscaler then adds.
-void JobKernel::no_such_set(const std::string& name) {
-  const std::string none = has_no_node(name);
-  if (!o.capacity_may_come) return enter(JobPhase::kFailed, kNoSuchSet, none);
-  wait_for_capacity(
-      kNoSuchSet,
-      none +
-          "; the job starts once one does: add or label nodes, or create the job again with Sets that have nodes, or "
-          "with another spec.scheduling.gang: its pods then wait for nodes that an autoscaler adds");
-}
-
-std::string JobKernel::has_no_node(const std::string& set) const {
-  return std::format("spec.sets.names: no node belongs to Set {} (label {})", set, o.job.spec.sets.label);
-}
-
-// The ranks go where there is room without other BSPJobs, or else where they may go at all: an end, a preemption or an autoscaler
-// makes room there, of which only the scheduler knows.
-Result<std::vector<ProcessorId>> JobKernel::map_beyond_room(std::vector<observe::NodeFacts> nodes) const {
-  const auto map = [&] {
-    return decide::initial_mapping(o.job.spec.initial_mapping, o.job.spec.ranks, platform_at_start(o, nodes));
-  };
-  if (auto mapping = map()) return mapping;
-  for (observe::NodeFacts& node : nodes) node.slots = 0;  // no limit
-  if (auto mapping = map()) return mapping;
-  for (observe::NodeFacts& node : nodes) node.cordoned = false;
-  return map();
 }
 
 bool JobKernel::rebuild() {
@@ -159,44 +133,6 @@ bool JobKernel::rebuild() {
   notices.events.push_back({"Warning", kStatusLost, status().message});
   stores = true;
   return true;
-}
-
-// Create no pod before all the job's ranks have slots: two jobs that each held some of the slots would wait for each other.
-void JobKernel::wait_for_capacity(const char* reason, const std::string& why) {
-  if (status().message == why) return;
-  const bool waits = reason == std::string_view(kWaitingForSlots);
-  // How many slots are free and who holds the others changes constantly, so only the start of the wait is an event.
-  const bool counts = waits || reason == std::string_view(kNoCapacity);
-  if (!counts || status().reason != reason) notices.events.push_back({waits ? "Normal" : "Warning", reason, why});
-  if (waits || is_on(status(), kWaitingForSlots))
-    turn_condition(o, status(), kWaitingForSlots, waits, waits ? "HeldByOthers" : reason, why);
-  status().reason = reason;
-  status().message = why;
-  stores = true;
-}
-
-std::string JobKernel::waits_for_slots(const std::vector<std::string>& sets, bool mapped) const {
-  std::string names;
-  std::uint64_t free = 0, all = 0;
-  for (const std::string& set : sets) {
-    names += (names.empty() ? "" : ", ") + set;
-    if (const auto slots = o.queue.all.find(set); slots != o.queue.all.end()) all += slots->second;
-  }
-  if (mapped && !o.queue.ahead.empty()) {
-    const std::string& name_space = o.job.metadata.name_space;
-    const bool known = o.queue.ahead.starts_with(name_space + "/");
-    return std::format("waits for {} slots in {}: {} starts first (spec.runPolicy.priority, then creation time)",
-                       o.job.spec.ranks, names,
-                       known ? o.queue.ahead.substr(name_space.size() + 1) : "a job of another namespace");
-  }
-  // It couldn't start even if all others ended, so no job has to wait behind it.
-  if (mapped || all < o.job.spec.ranks) return "";
-  for (const auto& node : o.nodes)
-    if (std::ranges::contains(sets, node.set) && !node.cordoned && node.slots > node.taken)
-      free += node.slots - node.taken;
-  const std::string held = held_by(o.queue.holders, o.job.metadata.name_space);
-  return std::format("waits for {} slots in {}{} ({} free)", o.job.spec.ranks, names, held.empty() ? "" : ", " + held,
-                     free);
 }
 
 void JobKernel::place_all(const std::vector<ProcessorId>& mapping, const decide::Platform& platform) {
@@ -275,6 +211,7 @@ void JobKernel::starting() {
   }
   keep_pod_group();
   if (!not_ready.all.empty()) return wait_for(not_ready);
+  if (is_on(status(), kPodsRefused)) turn_condition(o, status(), kPodsRefused, false, "Created", "the pods are there");
   if (!status().epoch && !resumed()) return;
   if (is_on(status(), kStartDelayed))
     turn_condition(o, status(), kStartDelayed, false, "Started", "every container is started");
@@ -379,6 +316,7 @@ bool JobKernel::create_pod(const crds::RankPlace& place, NotReady& not_ready) {
                                 .pod_group = group,
                                 .beside = ranks_beside(place),
                                 .runtime_image = runtime_image_of(o)});
+  not_ready.missing = true;
   const auto why = o.not_created.find(place.pod);
   if (why == o.not_created.end()) {
     not_ready.add(place, "does not exist");
@@ -394,6 +332,8 @@ bool JobKernel::create_pod(const crds::RankPlace& place, NotReady& not_ready) {
     return false;
   }
   not_ready.add(place, "can't be created: " + why->second.message, true);
+  if (why->second.code == ErrorCode::kRefused && not_ready.refused.empty())
+    not_ready.refused = std::format("pod {} can't be created: {}", place.pod, why->second.message);
   return true;
 }
 
@@ -402,6 +342,8 @@ void JobKernel::check_pod(const crds::RankPlace& place, const PodFacts& pod, Not
   if (place.local != 0 && (pod.address.empty() || !pod.start_delay.empty())) return;
   if (!pod.unscheduled.empty() && pod.address.empty()) {
     not_ready.add(place, "finds no node: " + pod.unscheduled, true);
+    if (lacks_claim(pod.unscheduled) && not_ready.refused.empty())
+      not_ready.refused = std::format("pod {} finds no node: {}", place.pod, pod.unscheduled);
     return;
   }
   if (!pod.start_delay.empty()) {
@@ -431,6 +373,7 @@ void JobKernel::check_pod(const crds::RankPlace& place, const PodFacts& pod, Not
 }
 
 void JobKernel::wait_for(const NotReady& not_ready) {
+  if (gives_slots_back(not_ready)) return;
   const bool was = is_on(status(), kStartDelayed);
   if (was || !not_ready.delay.empty())
     turn_condition(o, status(), kStartDelayed, !not_ready.delay.empty(), "ContainerWaits", not_ready.delay);

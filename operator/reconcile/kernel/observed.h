@@ -210,6 +210,7 @@ struct Observed {
   Duration ended_for{};         // … since status.completionTime
   Duration starting_for{};      // … it has seen this attempt in phase Starting
   Duration start_counts_for{};  // … the same, anew whenever its gang has waited (gang.h)
+  Duration refused_for{};       // … since the job gave back its slots, as it could get no pod (kPodsRefused)
   Duration restarting_for{};    // … since the last attempt failed
   Duration draining_for{};      // … it has seen ranks on nodes that they have to leave
   Duration set_for{};           // … since the last checkpoint set was begun, or the ranks run

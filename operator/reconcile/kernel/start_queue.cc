@@ -33,6 +33,19 @@ std::string ahead_of(const WaitingJob& mine, const std::map<std::string, Waiting
   return first ? first->key : "";
 }
 
+std::vector<std::string> wanted_by_none_ahead(const WaitingJob& mine, const std::map<std::string, WaitingJob>& waiting,
+                                              const std::vector<std::string>& sets) {
+  std::vector<std::string> left;
+  for (const std::string& set : sets) {
+    const crds::SetsSpec one{.label = mine.sets.label, .names = {set}};
+    const auto wants = [&](const auto& entry) {
+      return entry.first != mine.key && starts_before(entry.second, mine) && share_a_set(entry.second.sets, one);
+    };
+    if (std::ranges::none_of(waiting, wants)) left.push_back(set);
+  }
+  return left;
+}
+
 std::string held_by(const std::vector<std::string>& holders, const std::string& name_space) {
   FirstFew named;
   std::size_t others = 0;

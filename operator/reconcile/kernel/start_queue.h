@@ -1,6 +1,6 @@
 // Jobs that wait for the slots of all their ranks, and which of them starts first: the one with the highest
 // spec.runPolicy.priority, of equals the oldest. A job holds back those behind it that want a Set which it could use
-// itself, so that a large one is not overtaken for ever by small ones; one that wants other Sets passes by. Pure.
+// itself, so that a large one is not overtaken for ever by small ones; one that can start in other Sets passes by. Pure.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +26,14 @@ bool starts_before(const WaitingJob& one, const WaitingJob& other);
 bool share_a_set(const crds::SetsSpec& one, const crds::SetsSpec& other);
 // The key of the first job that starts before `mine` and wants some of its Sets; "": none does.
 std::string ahead_of(const WaitingJob& mine, const std::map<std::string, WaitingJob>& waiting);
+// Of `sets`, which are `mine`'s, those that none of the jobs which start before it wants.
+std::vector<std::string> wanted_by_none_ahead(const WaitingJob& mine, const std::map<std::string, WaitingJob>& waiting,
+                                              const std::vector<std::string>& sets);
 
 // What a job that is to start has to know of the others.
 struct StartQueue {
   std::string ahead;                             // ahead_of()
+  std::vector<std::string> passable = {};        // wanted_by_none_ahead()
   std::vector<std::string> holders;              // keys of jobs that hold slots in its Sets
   std::map<std::string, std::uint64_t> all;      // by Set: slots, were no other BSPJob there
   std::map<std::string, std::uint32_t> on_node;  // the same by node

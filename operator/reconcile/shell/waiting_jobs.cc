@@ -34,4 +34,10 @@ std::string WaitingJobs::ahead_of(const WaitingJob& mine) const {
   return reconcile::ahead_of(mine, jobs_);
 }
 
+std::vector<std::string> WaitingJobs::wanted_by_none_ahead(const WaitingJob& mine,
+                                                           const std::vector<std::string>& sets) const {
+  const std::lock_guard lock(mutex_);
+  return reconcile::wanted_by_none_ahead(mine, jobs_, sets);
+}
+
 }  // namespace bsp::reconcile

@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "operator/kube/client.h"
 #include "operator/reconcile/kernel/start_queue.h"
@@ -16,6 +17,8 @@ class WaitingJobs {
   void note(const std::string& key, const kube::Object* job);
   // start_queue.h
   [[nodiscard]] std::string ahead_of(const WaitingJob& mine) const;
+  [[nodiscard]] std::vector<std::string> wanted_by_none_ahead(const WaitingJob& mine,
+                                                              const std::vector<std::string>& sets) const;
 
  private:
   mutable std::mutex mutex_;

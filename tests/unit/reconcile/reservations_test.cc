@@ -394,6 +394,25 @@ TEST(CompetingStarts, TheQueueIsShownAndOrderedByPriorityThenAge) {
   for (const World* w : all) EXPECT_EQ(w->violation, "");
 }
 
+TEST(CompetingStarts, AJobPassesByThoseThatWaitForOtherSets) {
+  SharedNodes cluster;
+  World runs({.name = "runs", .cluster = &cluster}), waits({.name = "waits", .cluster = &cluster});
+  World passes({.name = "passes", .cluster = &cluster});
+  passes.job.metadata.creation_timestamp = Time{std::chrono::seconds(300)};
+  for (World* w : {&runs, &waits}) w->job.spec.sets.names = {"slow"};
+  const auto tick = [&](const std::vector<World*>& worlds, int times) {
+    for (int i = 0; i < times; ++i)
+      for (World* w : worlds) w->capacity_may_come = true, w->tick();
+  };
+  tick({&runs, &waits}, 20);
+  ASSERT_EQ(waits.job.status.reason, "WaitingForSlots") << waits.trace;
+  tick({&runs, &waits, &passes}, 20);
+  EXPECT_EQ(passes.job.status.phase, JobPhase::kRunning) << passes.trace;
+  for (const crds::RankPlace& place : passes.job.status.ranks) EXPECT_EQ(place.set, "fast");
+  EXPECT_EQ(waits.job.status.phase, JobPhase::kPending);
+  for (const World* w : {&runs, &waits, &passes}) EXPECT_EQ(w->violation, "");
+}
+
 TEST(CompetingStarts, ASmallerJobDoesNotOvertakeUnlessItUsesOtherSets) {
   const WaitingJob large{"default/large", 0, Time{std::chrono::seconds(1)}, {.names = {"slow", "fast"}}};
   const std::map<std::string, WaitingJob> waiting{{large.key, large}};
@@ -403,6 +422,10 @@ TEST(CompetingStarts, ASmallerJobDoesNotOvertakeUnlessItUsesOtherSets) {
   EXPECT_EQ(ahead_of(later({.label = "other", .names = {"x"}}), waiting), large.key) << "it may be the same nodes";
   EXPECT_EQ(ahead_of(later({.names = {"medium"}}), waiting), "");
   EXPECT_EQ(ahead_of(large, waiting), "");
+  const std::vector<std::string> sets{"fast", "medium", "slow"};
+  EXPECT_THAT(wanted_by_none_ahead(later({}), waiting, sets), testing::ElementsAre("medium"));
+  EXPECT_THAT(wanted_by_none_ahead(later({.label = "other", .names = {}}), waiting, sets), testing::IsEmpty());
+  EXPECT_THAT(wanted_by_none_ahead(large, waiting, sets), testing::SizeIs(3));
   EXPECT_EQ(held_by({"default/a", "default/b", "x/c"}, "default"), "held by a, b and 1 job of other namespaces");
   EXPECT_EQ(held_by({"x/c", "x/d"}, "default"), "held by 2 jobs of other namespaces");
   EXPECT_EQ(held_by({}, "default"), "");

@@ -179,6 +179,8 @@ class World : public simulated::Cluster {
   // every taint, so it may be a cordoned one.
   bool scheduled = false;
   std::function<bool(const PodRequest&)> finds_no_node = {};  // of these, none; not set: each does
+  // Why the API server doesn't create them; not set: it creates all.
+  std::function<std::optional<Error>(const PodRequest&)> refuses = {};
   bool removed = false;                                       // the job object is gone
   // The pod that removes the deleted job's sets.
   struct Remover {
@@ -235,6 +237,7 @@ class World : public simulated::Cluster {
   std::map<Seat, SidecarFacts> known_;
   JobClocks clocks_;
   VanishedPods vanished_;
+  std::map<std::string, Error> refused_;
   std::set<std::string> removed_;  // pods whose end was reported before their objects were removed
   std::uint64_t newest_ = 0;
   SteadyTime progress_{};

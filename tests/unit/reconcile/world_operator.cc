@@ -176,6 +176,7 @@ Observed World::observe() {
     }
   }
   o.sidecars = known_;
+  o.not_created = refused_;
   clocks_.fill(o);
   o.everywhere = everywhere.value_or(hearing_of(o));
   return o;
@@ -193,6 +194,9 @@ StartQueue World::queue() const {
       waiting.emplace(other->key(), waiting_job(other->key(), other->job));
   }
   queue.ahead = ahead_of(waiting_job(key(), job), waiting);
+  if (!queue.ahead.empty())
+    for (const auto& [set, slots] : queue.all)
+      if (!wanted_by_none_ahead(waiting_job(key(), job), waiting, {set}).empty()) queue.passable.push_back(set);
   return queue;
 }
 
@@ -335,6 +339,11 @@ void World::do_work(const Work& work) {
     json object = make_pod(job, request, {}, {.scheduled = scheduled, .runtime_image = runtime_image});
     const std::string name = object["metadata"]["name"];
     if (pods.contains(name)) continue;
+    if (auto why = refuses ? refuses(request) : std::nullopt) {
+      refused_.insert_or_assign(name, std::move(*why));
+      continue;
+    }
+    refused_.erase(name);
     const auto is_its_group = [&](const json& group) { return group["metadata"]["name"] == request.pod_group; };
     if (needs_group && !request.target && std::ranges::none_of(pod_groups, is_its_group))
       violate(name + " is created before its PodGroup");

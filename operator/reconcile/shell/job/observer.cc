@@ -186,6 +186,11 @@ StartQueue JobObserver::queue_of(const Cluster& cluster) const {
   for (const auto& [key, reservation] : cluster.reservations.of_job)
     if (std::ranges::any_of(reservation.slots, [&](const ReservedSlot& slot) { return wanted(slot.set); }))
       holders.insert(key);
+  if (!queue.ahead.empty()) {
+    std::vector<std::string> sets;
+    for (const auto& [set, slots] : queue.all) sets.push_back(set);
+    queue.passable = waiting_jobs_.wanted_by_none_ahead(waiting_job(job_ref_.key(), job), sets);
+  }
   queue.lacking = lacking(rank, empty);
   holders.erase(job_ref_.key());
   queue.holders.assign(holders.begin(), holders.end());
