@@ -68,19 +68,28 @@ bool show_drain(const Observed& o, const std::string& stuck, crds::BspJobStatus&
   return true;
 }
 
-bool is_protected(const Observed& o, crds::JobPhase phase) {
-  return has_places(phase) &&
-         to_seconds(o.draining_for) < static_cast<double>(o.job.spec.run_policy.drain_timeout_seconds);
+std::uint32_t pods_to_keep(const Observed& o, crds::JobPhase phase) {
+  if (!has_places(phase) ||
+      to_seconds(o.draining_for) >= static_cast<double>(o.job.spec.run_policy.drain_timeout_seconds))
+    return 0;
+  // More than a job ever has, with a target for each rank: none that becomes ready makes room for an eviction.
+  const std::uint64_t more_than_all = std::min<std::uint64_t>(2 * std::uint64_t{o.job.spec.ranks} + 1, INT32_MAX);
+  if (phase != crds::JobPhase::kRunning || !o.being_made.empty()) return static_cast<std::uint32_t>(more_than_all);
+  // While nothing moves, those that run, so that the budget is met: people are warned of one that isn't for long.
+  const auto run = std::ranges::count_if(o.pods, [](const auto& entry) {
+    const PodFacts& pod = entry.second;
+    return !pod.deleting && !pod.vanished && !pod.all_apps(&AppFacts::ended);
+  });
+  return static_cast<std::uint32_t>(std::max<std::ptrdiff_t>(run, 1));
 }
 
-json make_disruption_budget(const crds::BspJob& job) {
-  // More than a job ever has, with a target for each rank. A percentage, or maxUnavailable, would need a scale subresource.
-  const std::uint64_t more_than_all = 2 * std::uint64_t{job.spec.ranks} + 1;
+// maxUnavailable: 0 would say it best, but needs a scale subresource, whose replicas are pods and not ranks.
+json make_disruption_budget(const crds::BspJob& job, std::uint32_t pods) {
   return {{"apiVersion", "policy/v1"},
           {"kind", "PodDisruptionBudget"},
           {"metadata", metadata_of_object(job, name_of_job({job.metadata.name, job.metadata.uid}))},
           {"spec",
-           {{"minAvailable", std::min<std::uint64_t>(more_than_all, INT32_MAX)},
+           {{"minAvailable", pods},
             {"unhealthyPodEvictionPolicy", "AlwaysAllow"},  // a pod that doesn't run holds up no drain
             {"selector", {{"matchLabels", {{std::string(names::kLabelJob), job.metadata.name}}}}}}}};
 }

@@ -22,8 +22,8 @@ namespace bsp::reconcile {
 std::vector<MoveRequest> ranks_to_move_away(const Observed& o, const std::vector<MoveRequest>& asked);
 // The condition; `stuck`: why a rank can't move away now. True if it is new or another one than before.
 bool show_drain(const Observed& o, const std::string& stuck, crds::BspJobStatus& status);
-// The pods of the job as it is may not be evicted.
-bool is_protected(const Observed& o, crds::JobPhase phase);
-nlohmann::json make_disruption_budget(const crds::BspJob& job);
+// So many pods of the job as it is have to stay where they are; 0: they may be evicted.
+std::uint32_t pods_to_keep(const Observed& o, crds::JobPhase phase);
+nlohmann::json make_disruption_budget(const crds::BspJob& job, std::uint32_t pods);
 
 }  // namespace bsp::reconcile

@@ -357,7 +357,7 @@ Step reconcile_job(const Observed& o, const Advice& advice, const migrate::Limit
   k.by_phase();
   k.refuse_older();
   k.remember_vanished();
-  k.work.protect = is_protected(o, k.status().phase);
+  k.work.protect = pods_to_keep(o, k.status().phase);
   refresh_status(o, k.status());
   k.warn();
   k.stores |= k.has_late_news();

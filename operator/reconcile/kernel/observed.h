@@ -263,7 +263,8 @@ struct Work {
   crds::BspJobStatus progress;  // the status with what may be stored late: superstep, times, memory
   bool moving = false;          // a wave is under way: what is reserved for it stays reserved
   bool starting = false;        // so it is while the job's pods find their nodes
-  bool protect = false;         // its pods may not be evicted
+  // Pods that an eviction has to leave it: all that it has, or more. 0: they may be evicted.
+  std::uint32_t protect = 0;
   std::vector<PodRequest> create_pods = {};
   std::vector<std::string> delete_pods = {};
   std::vector<migrate::Action> actions = {};  // verbs to sidecars

@@ -71,7 +71,7 @@ class EvictionWebhookTest : public kube_test::World {
     to_json(object, job);
     (*created)["status"] = object["status"];
     ASSERT_TRUE(client_->update_status(*created));
-    ASSERT_TRUE(client_->create(reconcile::make_disruption_budget(job)));
+    ASSERT_TRUE(client_->create(reconcile::make_disruption_budget(job, 1)));
     json pod = {{"apiVersion", "v1"}, {"kind", "Pod"}, {"spec", {{"nodeName", "slow-1"}}}};
     pod["metadata"] = {
         {"name", kEvictedPod}, {"namespace", "default"}, {"ownerReferences", reconcile::owner_reference(job)}};

@@ -229,6 +229,20 @@ TEST(Drain, WithoutATargetIsReportedOnceAndFinallyAllowsEvictions) {
   EXPECT_EQ(w.violation, "");
 }
 
+TEST(Drain, ANewLeaderCountsItsTimeFromWhatIsStored) {
+  FullPool w;
+  w.job.spec.run_policy.drain_timeout_seconds = 10;
+  w.cordon("slow-0");
+  ASSERT_TRUE(w.run_until([&] { return is_draining(w); }, 5)) << w.trace;
+  for (int restarts = 0; restarts < 3; ++restarts) {
+    for (int i = 0; i < 15; ++i) w.tick();
+    w.restart_operator();
+  }
+  for (int i = 0; i < 10; ++i) w.tick();
+  EXPECT_FALSE(w.reconcile().work().protect) << "11 s after the drain began";
+  EXPECT_EQ(w.violation, "");
+}
+
 TEST(Drain, ContinuesAsSoonAsASlotIsFree) {
   FullPool w;
   w.cordon("slow-1");
@@ -354,12 +368,31 @@ TEST(Leaving, RecognisesTaintsThatEndPodsUnlessThesePodsTolerateThem) {
 }
 
 TEST(Budget, AllowsNoEvictionEvenWithTargets) {
-  World w({.ranks = 4});
-  const json budget = make_disruption_budget(w.job);
+  World w({.ranks = 4, .slow = 4, .fast = 4});
+  ASSERT_TRUE(w.run_until(JobPhase::kStarting)) << w.trace;
+  EXPECT_EQ(w.reconcile().work().protect, 9u);
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+  w.migrate_by_hand("m", 0, "fast");
+  ASSERT_TRUE(w.run_until(migrate::Phase::kPreparing)) << w.trace;
+  EXPECT_EQ(w.reconcile().work().protect, 9u) << "before the target is there";
+  const json budget = make_disruption_budget(w.job, 9);
   EXPECT_EQ(budget.at("spec").at("minAvailable"), 9);
   EXPECT_EQ(budget.at("spec").at("unhealthyPodEvictionPolicy"), "AlwaysAllow");
   EXPECT_EQ(budget.at("spec").at("selector").at("matchLabels"), (json{{"migbsp.io/job", "job"}}));
   EXPECT_EQ(budget.at("metadata").at("ownerReferences").at(0).at("uid"), "job-uid");
+}
+
+// kube-prometheus warns of a budget with fewer healthy pods than it asks for.
+TEST(Budget, IsMetWhileNothingMoves) {
+  World w({.ranks = 4, .slow = 4, .fast = 4});
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+  EXPECT_EQ(w.reconcile().work().protect, 4u);
+  w.migrate_by_hand("m", 0, "fast");
+  ASSERT_TRUE(w.run_until([&] { return w.job.status.migrations.succeeded == 1 && w.pods.size() == 4; })) << w.trace;
+  EXPECT_EQ(w.reconcile().work().protect, 4u);
+  Observed o = w.observe();
+  o.pods.begin()->second.apps[0].ended = true;
+  EXPECT_EQ(pods_to_keep(o, JobPhase::kRunning), 3u) << "a pod that has ended is not healthy";
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ class EvictionTest : public testing::Test {
                {"ownerReferences", owner_reference(w.job)}}},
              {"spec", {{"nodeName", node}}}};
     to_json(f.job, w.job);
-    f.budget = make_disruption_budget(w.job);
+    f.budget = make_disruption_budget(w.job, 1);
     f.node = {{"metadata", {{"name", node}}}, {"spec", {{"unschedulable", w.cordons.contains(node)}}}};
     for (const auto& [name_of, m] : w.migrations) to_json(f.migrations.emplace_back(), m);
     f.now = w.now;

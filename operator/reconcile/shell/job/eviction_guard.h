@@ -17,16 +17,17 @@ class EvictionGuard {
         job_ref_(parts.job),
         calls_(parts.calls) {}
 
-  // Creates the budget or deletes it, again if that failed; creates it again now and then, since it may have been deleted.
-  void keep(const crds::BspJob& job, bool on);
+  // Writes a budget of so many pods or, with 0, deletes it, again if that failed; also now and then, since it may have been deleted.
+  void keep(const crds::BspJob& job, std::uint32_t pods);
 
  private:
   struct State {  // the call writes it, and may outlive the job
     std::mutex mutex;
-    std::optional<bool> on;  // as it was last written, or could not be; nullopt: not by this operator yet
-    SteadyTime again{};      // when to write that again
+    std::optional<std::uint32_t> pods;  // as it was last written, or could not be; nullopt: not by this operator yet
+    SteadyTime again{}, lower{};        // when to write that again, and a lower number
   };
-  static void write(kube::Client& client, const JobRef& job, const nlohmann::json& budget, bool on, State& state);
+  static void write(kube::Client& client, const JobRef& job, const nlohmann::json& budget, std::uint32_t pods,
+                    State& state);
 
   kube::Client& client_;
   const bool evictions_;  // there are any: in a cluster
