@@ -36,6 +36,15 @@ expect 0 "Compiled etcd" <<<'[ $1 != build ] || touch "$(dirname "$0")/../build/
 [ -e "$tree/build/cluster/bin/etcd" ] || { echo "etcd isn't there" >&2; exit 1; }
 expect 0 "" <<<'echo "go must not run again: $*" >&2; exit 1'
 
+# Another version of Kubernetes has programs of its own, beside the same others.
+export BSP_CLUSTER_KUBERNETES=1.37
+expect 1 "BSP_CLUSTER_KUBERNETES=1.37 is not one of 1.36" <<<'exit 1'
+mkdir "$tree/tests/cluster/components/kubernetes-1.37"
+printf 'module cluster\nrequire k8s.io/kubernetes v1.37.2\n' >"$tree/tests/cluster/components/kubernetes-1.37/go.mod"
+expect 0 "" <<<'echo "go must not run again: $*" >&2; exit 1'
+[ "$tree/build/cluster/bin-1.37/etcd" -ef "$tree/build/cluster/bin/etcd" ] || { echo "etcd is not linked" >&2; exit 1; }
+unset BSP_CLUSTER_KUBERNETES
+
 # Without any go at all.
 rm -r "$tree/path/go" "$tree/build"
 for tool in bash dirname readlink cat sha256sum awk; do ln -s "$(command -v "$tool")" "$tree/path/$tool"; done

@@ -6,8 +6,12 @@ export PODMAN_IGNORE_CGROUPSV1_WARNING=1
 cluster=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 tree=$(cd "$cluster/../.." && pwd)
 state=$tree/build/cluster
-bin=$state/bin            # output of build.sh; outlives the cluster
 run=$state/run            # everything of the running cluster; `down` removes it
+# Of Kubernetes: that of the running cluster, if nobody says another.
+version=${BSP_CLUSTER_KUBERNETES:-$(cat "$run/kubernetes" 2>/dev/null || echo 1.36)}
+common=$state/bin         # output of build.sh; outlives the cluster
+kubernetes=kubernetes-$version bin=$common-$version   # a further version's component, and all programs of its cluster
+[ "$version" != 1.36 ] || kubernetes=kubernetes bin=$common
 store=$state/store        # images in the format of a node's containerd; outlives the cluster too
 kubeconfig=$state/kubeconfig
 

@@ -110,6 +110,8 @@ pause_image() {
 nodes_ready() { [ "$(kubectl get nodes --no-headers | grep -cw Ready)" = "$(node_names | wc -l)" ]; }
 
 if is_running control; then
+  there=$(cat "$run/kubernetes" 2>/dev/null || echo 1.36)
+  [ "$there" = "$version" ] || die "a cluster of Kubernetes $there is up; ./dev cluster down removes it"
   say "The cluster is already up"
   exit 0
 fi
@@ -119,6 +121,7 @@ began=$SECONDS
 mkdir -p "$run"/{images,shared}
 chmod 700 "$run"
 echo "$id" >"$run/id"
+echo "$version" >"$run/kubernetes"
 port=${BSP_CLUSTER_PORT:-$(free_port)}
 chmod 1777 "$run/shared"   # shared by all nodes, like a network file system: hostPath /opt/cluster/shared
 
@@ -133,6 +136,6 @@ until_true 120 "the API server" kubectl get --raw /readyz
 until_true 120 "all nodes to be Ready" nodes_ready
 until_true 60 "the cluster's DNS" kubectl -n kube-system get service kube-dns
 mkdir -p "$tree/build/bin"
-ln -sfn ../cluster/bin/kubectl "$tree/build/bin/kubectl"
-ln -sfn ../cluster/bin/helm "$tree/build/bin/helm"
+ln -sfn "../cluster/${bin##*/}/kubectl" "$tree/build/bin/kubectl"
+ln -sfn "../cluster/${bin##*/}/helm" "$tree/build/bin/helm"
 say "The cluster is up after $((SECONDS - began)) s"
