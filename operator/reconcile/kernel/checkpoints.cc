@@ -80,6 +80,10 @@ std::string next_by_itself(const Observed& o, const crds::CheckpointStatus& c) {
   return std::format("; the next one is due in {}", crds::duration_text(to_seconds(set_interval(o, c))));
 }
 
+bool is_storing(const wire::RankStatus& s) {
+  return s.save && (s.save->phase == SavePhase::kDumping || s.save->phase == SavePhase::kDumped);
+}
+
 // As the node resolved it; "": not known. Of all ranks the same, or they would not be one program.
 std::string image_of(const Observed& o) {
   for (const crds::RankPlace& place : o.job.status.ranks)
@@ -95,8 +99,7 @@ bool can_make_set(const Observed& o) {
   return std::ranges::all_of(o.job.status.ranks, [&](const crds::RankPlace& place) {
     const wire::RankStatus* s = o.said(place.seat());
     // A storage that still holds an abandoned set's image would only make the next one fail.
-    const bool busy = s && s->save && (s->save->phase == SavePhase::kDumping || s->save->phase == SavePhase::kDumped);
-    return s && !busy && s->phase == wire::RankPhase::kRunning && s->epoch == o.job.status.epoch->epoch;
+    return s && !is_storing(*s) && s->phase == wire::RankPhase::kRunning && s->epoch == o.job.status.epoch->epoch;
   });
 }
 
@@ -227,13 +230,24 @@ std::optional<std::vector<Event>> settle_set(const Observed& o, crds::BspJobStat
 
 std::optional<migrate::Action> remove_older_sets(const Observed& o) {
   const auto& c = o.job.status.checkpoint;
-  if (!c || c->sets.empty() || o.job.status.ranks.empty()) return std::nullopt;
+  if (!c || c->ids_used == 0 || o.job.status.ranks.empty()) return std::nullopt;
   const Seat seat = o.job.status.ranks[0].seat();
   const SidecarFacts* sidecar = o.sidecar(seat);
-  const std::uint64_t newest = c->sets.back().id;
-  // An older operator that wakes up late knows older sets only, so what it lets go is gone already.
-  if (!sidecar || !sidecar->answers() || sidecar->has_done(migrate::ActionKind::kKeepSets, newest)) return std::nullopt;
-  wire::KeepSetsRequest request{.below = newest};
+  if (!sidecar || !sidecar->answers()) return std::nullopt;
+  // An abandoned set may still be growing: it goes when no rank stores any of it.
+  const auto ended = [&](const crds::RankPlace& place) {
+    const wire::RankStatus* s = o.said(place.seat());
+    return s && !is_storing(*s);
+  };
+  wire::KeepSetsRequest request;
+  if (c->pending)
+    request.below = c->pending->id;
+  else if (std::ranges::all_of(o.job.status.ranks, ended))
+    request.below = c->ids_used + 1;
+  else if (!c->sets.empty())
+    request.below = c->sets.back().id;
+  // No later status names what a stored one has let go, so an older operator that wakes up late removes nothing that is named.
+  if (request.below == 0 || sidecar->has_done(migrate::ActionKind::kKeepSets, request.below)) return std::nullopt;
   for (const crds::StoredSet& set : c->sets) request.keep.push_back(set.id);
   return migrate::Action::keep_sets(seat, request);
 }

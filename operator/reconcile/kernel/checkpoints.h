@@ -40,7 +40,7 @@ migrate::Wave begin_set(const Observed& o, crds::BspJobStatus& status);
 std::vector<Event> note_set(const migrate::Wave& wave, const Observed& o, crds::BspJobStatus& status);
 // Commits or abandons the pending set if it is known which. nullopt: it isn't, or there is none.
 std::optional<std::vector<Event>> settle_set(const Observed& o, crds::BspJobStatus& status);
-// Lets rank 0's sidecar remove what the status doesn't name any more; at most once for each newest set.
+// Lets rank 0's sidecar remove what the status doesn't name, or not any more: older sets, and what is left of abandoned ones.
 std::optional<migrate::Action> remove_older_sets(const Observed& o);
 
 // Decides where the attempt that begins starts from.
