@@ -1,7 +1,5 @@
 #include "operator/local/pod_plan.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <cmath>
 #include <format>
@@ -11,6 +9,7 @@
 #include "crds/names.h"
 #include "operator/local/outlet.h"
 #include "operator/local/pod_volumes.h"
+#include "operator/local/podman.h"
 
 namespace bsp::local {
 namespace {
@@ -211,22 +210,6 @@ void note_directories(const json& pod_spec, std::vector<VolumePlan>& volumes) {
               volume.directories.insert(sub);
 }
 
-// Podman's default limits are higher than a machine without CAP_SYS_RESOURCE may set. Podman lowers its own nproc
-// before it starts the runtime (here 96365 was refused as a hard limit, 30000 wasn't), hence the maximum.
-void add_limits(std::vector<std::string>& args) {
-  struct Limit {
-    const char* name;
-    __rlimit_resource resource;
-    rlim_t most;
-  };
-  for (const Limit& l : {Limit{"nofile", RLIMIT_NOFILE, 1'048'576}, Limit{"nproc", RLIMIT_NPROC, 30'000}}) {
-    rlimit limit{};
-    if (::getrlimit(l.resource, &limit) != 0) continue;
-    const rlim_t value = std::min(limit.rlim_max, l.most);
-    args.insert(args.end(), {"--ulimit", std::format("{}={}:{}", l.name, value, value)});
-  }
-}
-
 Result<ContainerPlan> plan_container(const json& pod, const json& container, ContainerRole role, const PlanInput& input,
                                      const PodPlan& plan, const std::string& path) {
   ContainerPlan c{.name = text_at(container, "name"),
@@ -255,7 +238,7 @@ Result<ContainerPlan> plan_container(const json& pod, const json& container, Con
           "--log-opt",    "path=" + c.log_path,
           "--pidfile",    c.pid_path,
           "--sdnotify",   "ignore"};
-  add_limits(args);
+  podman::add_limits(args);
   BSP_CHECK_OK(add_security(part_at(pod, "spec"), container, args, path));
   BSP_CHECK_OK(add_resources(container, role, input.node_cpu, args, path));
   BSP_CHECK_OK(add_mounts(container, plan.volumes, args, path));

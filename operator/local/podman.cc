@@ -77,6 +77,22 @@ Result<std::string> call(const std::vector<std::string>& args) {
   return std::move(done.out);
 }
 
+// Podman's default limits are higher than a machine without CAP_SYS_RESOURCE may set. Podman lowers its own nproc
+// before it starts the runtime (here 96365 was refused as a hard limit, 30000 wasn't), hence the maximum.
+void add_limits(std::vector<std::string>& args) {
+  struct Limit {
+    const char* name;
+    __rlimit_resource resource;
+    rlim_t most;
+  };
+  for (const Limit& l : {Limit{"nofile", RLIMIT_NOFILE, 1'048'576}, Limit{"nproc", RLIMIT_NPROC, 30'000}}) {
+    rlimit limit{};
+    if (::getrlimit(l.resource, &limit) != 0) continue;
+    const rlim_t value = std::min(limit.rlim_max, l.most);
+    args.insert(args.end(), {"--ulimit", std::format("{}={}:{}", l.name, value, value)});
+  }
+}
+
 Error translate(const std::string& stderr_text, const std::string& image, const std::string& command) {
   const std::string line = last_line(stderr_text);
   if (contains_any(line, {"image not known", "did not resolve to an alias", "no such image", "initializing source",

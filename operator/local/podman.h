@@ -21,6 +21,9 @@ Result<void> check_usable();
 // Runs `podman ARGS` with the global flags that this machine needs. A non-zero exit status is an error.
 Result<std::string> call(const std::vector<std::string>& args);
 
+// To the arguments of `podman run`: the limits that this process may give.
+void add_limits(std::vector<std::string>& args);
+
 // Translates Podman's stderr to one sentence and a code. `image` and `command` are those of the request: kNotFound
 // "image X does not exist in Podman's store; …", kNotFound "command Y not found in image X", kConflict for a container
 // name in use, kNoSpace, otherwise kFailed with Podman's last line.

@@ -109,12 +109,54 @@ class Bucket(unittest.TestCase):
             self.assertFalse(run.ended(), run.output.read_text())
             self.check_result(run)
 
+    def test_a_job_that_was_stopped_is_resumed_from_the_bucket(self):
+        command, state = until_told(), self.server.directory / "state"
+        for name, value in {"AWS_ENDPOINT_URL": self.server.endpoint, "XDG_STATE_HOME": str(state)}.items():
+            os.environ[name] = value
+            self.addCleanup(os.environ.pop, name, None)
+        options = {"ranks": 2, "pools": "slow=2x0.4,fast=2x0.4", "checkpoints": "s3://sets/team"}
+        with LocalJob("e2e-s3-stopped", command, spec="checkpoint: {interval: 1h}", **options) as run:
+            run.wait_for_superstep(5)
+            made = run.local("checkpoint", "--wait")
+            self.assertEqual(made.returncode, 0, made.stderr)
+            stored = self.status(run)["superstep"]
+            run.process.terminate()
+            _, output = run.wait()
+            self.assertIn("local resume s3://sets/team", output)
+        self.check_sealed()
+        kept, = state.rglob("*.job")
+        self.assertEqual(kept.stat().st_mode & 0o77, 0, "it holds the seed of the keys")
+        self.assertFalse(any("job" in path.suffix for path in self.server.files.rglob("*")), "the bucket's readers would have it")
+        for secret in SECRETS:
+            self.assertNotIn(secret, kept.read_text())
+        another = self.server.files / "team/another/set-1/rank-0"  # somebody else's
+        another.parent.mkdir(parents=True)
+        another.write_bytes(b"bspset1\n")
+        with LocalJob("e2e-s3-resumed", command, resumes=True, **options) as run:
+            run.wait_for_superstep(stored + 3)
+            self.assertFalse(run.ended(), run.output.read_text())
+            self.assertEqual(run.job()["checkpoint"]["restored"], 1)
+            self.assertEqual(run.local("checkpoint", "--wait").returncode, 0)
+            output = run.end_well(command)
+            self.assertNotIn("left in", output)
+        self.assertEqual([path for paths in self.server.images().values() for path in paths], [another],
+                         "a job that has succeeded needs no sets")
+        self.assertEqual(list(state.rglob("*.job")), [])
+
     def test_keys_are_needed(self):
         os.environ.pop("AWS_SECRET_ACCESS_KEY")
         with self.job("e2e-keyless") as run:
             status, output = run.wait()
             self.assertNotEqual(status, 0)
             self.assertIn("spec.checkpoint.storage.s3.credentialsSecret: set AWS_SECRET_ACCESS_KEY in the environment", output)
+
+    def test_a_place_that_is_none_is_refused(self):
+        for place, why in {"gs://sets": "must be a directory or s3://BUCKET[/PREFIX]", "s3://": "must be s3://BUCKET[/PREFIX]",
+                           "s3://sets": "set AWS_ENDPOINT_URL in the environment"}.items():
+            with self.subTest(place), LocalJob("e2e-no-place", until_told(), checkpoints=place) as run:
+                status, output = run.wait()
+                self.assertNotEqual(status, 0)
+                self.assertIn(why, output)
 
 
 if __name__ == "__main__":

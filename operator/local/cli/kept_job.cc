@@ -56,7 +56,7 @@ Result<void> keep_job(const std::string& directory, const KeptJob& kept) {
                           json{{"job", std::move(job)}, {"seed", base64_encode(kept.seed)}}.dump(2) + "\n", 0600);
 }
 
-Result<KeptJob> newest_kept_job(const std::string& directory) {
+Result<KeptJob> newest_kept_job(const std::string& directory, const std::string& place) {
   std::error_code failed;
   std::optional<KeptJob> newest;
   std::string trouble;
@@ -73,16 +73,20 @@ Result<KeptJob> newest_kept_job(const std::string& directory) {
   return fail(ErrorCode::kNotFound,
               std::format("{} holds no job of yours that has stored a checkpoint set{}; bsp-operator local run "
                           "--checkpoints {} stores them",
-                          directory, trouble.empty() ? "" : " (" + trouble + ")", directory));
+                          directory, trouble.empty() ? "" : " (" + trouble + ")", place));
 }
 
-Result<void> forget_job(const std::string& directory, const crds::BspJob& job) {
+std::set<std::string> uids_of_sets(const crds::BspJob& job) {
   std::set<std::string> uids{job.metadata.uid};
   if (const auto& c = job.status.checkpoint)
     for (const crds::StoredSet& set : c->sets)
       if (!set.of_job.empty()) uids.insert(set.of_job);
-  for (const std::string& uid : uids) {
-    if (uid.empty() || uid.contains('/') || uid.starts_with('.')) continue;
+  std::erase_if(uids, [](const std::string& uid) { return uid.empty() || uid.contains('/') || uid.starts_with('.'); });
+  return uids;
+}
+
+Result<void> forget_job(const std::string& directory, const crds::BspJob& job) {
+  for (const std::string& uid : uids_of_sets(job)) {
     BSP_CHECK_OK(remove_tree(file_of(directory, uid)));
     BSP_CHECK_OK(remove_tree(directory + "/" + uid));
   }

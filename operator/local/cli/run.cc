@@ -35,21 +35,32 @@ struct RunOptions {
   std::string mode;
   std::string summary;
   std::string timeline;
-  std::string checkpoints;
+  std::string checkpoints;  // an absolute directory, or s3://BUCKET[/PREFIX]
+  std::string kept;         // directory of what `local resume` reads: that one, or one of the user's
   bool plain = false;
   bool resumes = false;
   ServeOptions serve;
 };
 
+Result<void> take_place(const std::string& place, RunOptions& o) {
+  BSP_TRY(const bool bucket, names_bucket(place));
+  o.checkpoints = bucket ? place : std::filesystem::absolute(place).string();
+  o.kept = o.checkpoints;
+  if (bucket) {
+    BSP_TRY(o.kept, own_directory_of(place));
+  }
+  return {};
+}
+
 Result<RunOptions> parse(std::span<const std::string> words, bool resumes) {
   RunOptions o;
   cli::Command command(
       resumes ? "bsp-operator local resume" : "bsp-operator local run",
-      resumes ? "Go on with the job whose checkpoint sets lie in a directory (local run --checkpoints), as far as its "
-                "newest set; the job's files and images must be as they were."
+      resumes ? "Go on with the job whose checkpoint sets lie in a directory or a bucket (local run --checkpoints), as "
+                "far as its newest set; the job's files and images must be as they were."
               : "Run a job on this machine, and remove everything it started when the job ends.");
   if (resumes)
-    command.argument("DIR", "the directory of the sets", o.checkpoints).required();
+    command.argument("PLACE", "where the sets lie: a directory or s3://BUCKET[/PREFIX]", o.checkpoints).required();
   else
     command.text("-f,--filename", "JOB.yaml", "a BSPJob, as kubectl apply takes it; - reads standard input", o.file)
         .required();
@@ -71,18 +82,20 @@ Result<RunOptions> parse(std::span<const std::string> words, bool resumes) {
   command.text("--summary", "FILE", "write the outcome as JSON", o.summary);
   command.text("--timeline", "FILE", "draw the run as SVG", o.timeline);
   if (!resumes)
-    command.option("--checkpoints", "DIR",
-                   "store checkpoint sets in this directory, from which the job goes on after a loss "
-                   "(spec.checkpoint.interval, keep)",
-                   [&o](const std::string& value) -> std::string {
-                     if (value.empty()) return "must name a directory";
-                     o.checkpoints = std::filesystem::absolute(value).string();
-                     return "";
-                   });
+    command.option(
+        "--checkpoints", "PLACE",
+        "store checkpoint sets in this directory or in s3://BUCKET[/PREFIX], from which the job goes on after a "
+        "loss (spec.checkpoint.interval, keep); AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY "
+        "say where a bucket is and with which key",
+        [&o](const std::string& value) -> std::string {
+          if (value.empty()) return "must name a directory or a bucket";
+          const auto good = take_place(value, o);
+          return good ? "" : good.error().message;
+        });
   command.flag("--plain", "print plain lines even on a terminal", o.plain);
   declare_place(command, o.serve.place);
   BSP_CHECK_OK(command.parse(words));
-  if (resumes) o.checkpoints = std::filesystem::absolute(o.checkpoints).string();
+  if (resumes) BSP_CHECK_OK(take_place(std::string(o.checkpoints), o));
   o.resumes = resumes;
   return o;
 }
@@ -99,7 +112,12 @@ class Run {
     auto status = work();
     if (auto settled = settle_sets(status.value_or(cli::kFailed)); !settled) view_.say(settled.error().message);
     view_.say("Removing the job and the cluster");
-    if (auto removed = one_.remove(); !removed && status) return std::unexpected(removed.error().in("cleaning up"));
+    const auto removed = one_.remove();
+    if (!removed && status) return std::unexpected(removed.error().in("cleaning up"));
+    // Not before: a set might still be on its way.
+    if (removed && needs_no_sets(status.value_or(cli::kFailed)))
+      if (auto forgot = forget_sets(); !forgot)
+        view_.say(std::format("Checkpoint sets are left in {}: {}", options_.checkpoints, forgot.error().message));
     return status;
   }
 
@@ -110,7 +128,7 @@ class Run {
     std::string seed;
     crds::BspJob job;
     if (options_.resumes) {
-      BSP_TRY(const KeptJob kept, newest_kept_job(options_.checkpoints));
+      BSP_TRY(const KeptJob kept, newest_kept_job(options_.kept, options_.checkpoints));
       BSP_TRY(job, resumed(kept, options_.serve.place.name_space));
       seed = kept.seed;
       view_.say(std::format("Job {} goes on from checkpoint set {}, which was made after superstep {}",
@@ -132,28 +150,32 @@ class Run {
       if (auto good = reconcile::check_appendable(options_.timeline); !good)
         return std::unexpected(good.error().in("--timeline"));
     if (!options_.checkpoints.empty()) {
-      BSP_CHECK_OK(prepare_checkpoints());
-      job.spec.checkpoint.storage.emplace();
-      job.spec.checkpoint.storage->host_path = crds::HostPathSource{options_.checkpoints};
+      BSP_TRY(job.spec.checkpoint.storage, prepare_checkpoints());
+      if (auto good = crds::validate(job.spec); !good) return std::unexpected(good.error().in(options_.checkpoints));
     }
-    OneJob::Secrets secrets;
     if (const auto& storage = job.spec.checkpoint.storage; storage && storage->s3) {
-      BSP_TRY(secrets, secrets_of(*storage->s3));
+      BSP_TRY(secrets_, secrets_of(*storage->s3));
     }
-    return one_.prepare(std::move(job), pools, seed, secrets);
+    return one_.prepare(std::move(job), pools, seed, secrets_);
   }
 
-  // The sidecars, of another user, write into it; what it held before stays as it was.
-  Result<void> prepare_checkpoints() const {
-    std::error_code failed;
-    if (!std::filesystem::create_directories(options_.checkpoints, failed)) {
-      if (failed) return fail_errno("--checkpoints " + options_.checkpoints, failed.value());
-      return {};
+  [[nodiscard]] bool in_bucket() const { return options_.kept != options_.checkpoints; }
+
+  Result<crds::CheckpointStorage> prepare_checkpoints() const {
+    crds::CheckpointStorage storage;
+    if (in_bucket()) {
+      BSP_TRY(storage.s3, bucket_of(options_.checkpoints));
+      BSP_CHECK_OK(make_directories(options_.kept));
+      return storage;
     }
-    std::filesystem::permissions(options_.checkpoints, std::filesystem::perms::all | std::filesystem::perms::sticky_bit,
-                                 failed);
+    storage.host_path = crds::HostPathSource{options_.checkpoints};
+    // The sidecars, of another user, write into it; what it held before stays as it was.
+    std::error_code failed;
+    if (std::filesystem::create_directories(options_.checkpoints, failed))
+      std::filesystem::permissions(options_.checkpoints,
+                                   std::filesystem::perms::all | std::filesystem::perms::sticky_bit, failed);
     if (failed) return fail_errno("--checkpoints " + options_.checkpoints, failed.value());
-    return {};
+    return storage;
   }
 
   Result<int> work() {
@@ -188,15 +210,24 @@ class Run {
     BSP_TRY(const kube::Object secret, one_.store().get(at));
     const auto seed = base64_decode(text_at(part_at(secret, "data"), "seed"));
     if (!seed) return fail(ErrorCode::kInvalid, "the seed of the checkpoint sets can't be read");
-    BSP_CHECK_OK(keep_job(options_.checkpoints, {one_.job(), *seed}));
+    BSP_CHECK_OK(keep_job(options_.kept, {one_.job(), *seed}));
     kept_set_ = c->sets.back().id;
     return {};
   }
 
   // A job that has succeeded, or was deleted, needs them no more.
+  [[nodiscard]] bool needs_no_sets(int status) const {
+    return !options_.checkpoints.empty() && (status == cli::kDone || deleted_);
+  }
+  Result<void> forget_sets() const {
+    if (in_bucket())
+      BSP_CHECK_OK(remove_from_bucket(*one_.job().spec.checkpoint.storage->s3, secrets_, uids_of_sets(one_.job())));
+    return forget_job(options_.kept, one_.job());
+  }
+
+  // Of others it says how they go on.
   Result<void> settle_sets(int status) {
-    if (options_.checkpoints.empty()) return {};
-    if (status == cli::kDone || deleted_) return forget_job(options_.checkpoints, one_.job());
+    if (options_.checkpoints.empty() || needs_no_sets(status)) return {};
     const auto& c = one_.job().status.checkpoint;
     if (!c || c->sets.empty()) return {};
     BSP_CHECK_OK(keep_newest_set());
@@ -248,6 +279,7 @@ class Run {
   RunOptions options_;
   View view_;
   OneJob one_;
+  OneJob::Secrets secrets_;  // of the bucket
   std::vector<screens::CallMade> calls_;
   Time running_{};
   std::uint64_t kept_set_ = 0;  // the newest that `local resume` knows
