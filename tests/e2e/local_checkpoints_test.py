@@ -26,7 +26,7 @@ class Checkpoints(unittest.TestCase):
 
     def wait_for_attempt(self, run, attempt):
         wait_for(f"attempt {attempt}", lambda: run.ended() or
-                 (run.job().get("attempt") == attempt and run.job()["phase"] == "Running"), 120, lambda: run.output.read_text())
+                 (run.job().get("attempt") == attempt and run.job()["phase"] == "Running"), 300, lambda: run.output.read_text())
         self.assertFalse(run.ended(), run.output.read_text())
 
     def kill_program(self, run, rank):
@@ -116,7 +116,7 @@ class Checkpoints(unittest.TestCase):
             (newest / "rank-1").write_bytes((newest / "rank-0").read_bytes())
             self.kill_program(run, rank=0)
             wait_for("a rank that computes again", lambda: run.ended() or
-                     (run.job().get("attempt", 0) >= 1 and run.job()["phase"] == "Running"), 120, lambda: run.output.read_text())
+                     (run.job().get("attempt", 0) >= 1 and run.job()["phase"] == "Running"), 300, lambda: run.output.read_text())
             run.end_well(command)
 
 

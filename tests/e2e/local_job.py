@@ -257,7 +257,7 @@ class LocalJob:
         assert field == expected, f"the field is {field}, not {expected}:\n{output}"
         return output
 
-    def wait_for_superstep(self, superstep, seconds=90):
+    def wait_for_superstep(self, superstep, seconds=300):
         return wait_for(f"superstep {superstep}; output of the run:\n{self.output.read_text()}",
                         lambda: self.ended() or self.job().get("superstep", 0) >= superstep, seconds)
 

@@ -42,7 +42,7 @@ class SharedFiles(unittest.TestCase):
         attempt = run.job().get("attempt", 0)
         kill(program)
         wait_for("the next attempt", lambda: run.ended() or
-                 (run.job().get("attempt", 0) > attempt and run.job()["phase"] == "Running"), 120, lambda: run.output.read_text())
+                 (run.job().get("attempt", 0) > attempt and run.job()["phase"] == "Running"), 300, lambda: run.output.read_text())
         self.assertFalse(run.ended(), run.output.read_text())
 
     def events(self, run, reason):
@@ -83,7 +83,7 @@ class SharedFiles(unittest.TestCase):
                 grown.write("two\n")
             self.loses_rank(run, 1)
             wait_for("the beginning", lambda: run.ended() or
-                     ("restored" not in run.job()["checkpoint"] and run.job()["phase"] == "Running"), 120, lambda: run.output.read_text())
+                     ("restored" not in run.job()["checkpoint"] and run.job()["phase"] == "Running"), 300, lambda: run.output.read_text())
             refused = " ".join(self.events(run, "SetUnusable"))
             self.assertRegex(refused, r"/data/state-1, on a shared volume, was rewritten in place .*sharedFiles: Ignore")
             self.assertEqual(aside.read_text(), "one\ntwo\n", "nothing is cut off for a set that a rank refuses")
