@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/core/counted.h"
 #include "crds/carry_path.h"
 #include "crds/names.h"
 #include "crds/object.h"
@@ -301,8 +302,8 @@ Result<void> validate(const BspJobSpec& spec) {
     const bool bucket = storage->s3.has_value();
     // Each set takes 43 characters a rank in the status, whose size is limited (README.md).
     if (const std::uint64_t most = kMostDigests / std::max<std::uint64_t>(1, spec.ranks); spec.checkpoint.keep > most)
-      return invalid("spec.checkpoint.keep",
-                     std::format("a job of {} ranks can keep {} checkpoint sets", spec.ranks, most));
+      return invalid("spec.checkpoint.keep", std::format("a job of {} can keep {}", counted(spec.ranks, "rank"),
+                                                         counted(most, "checkpoint set")));
     if (claim + host + bucket != 1)
       return invalid("spec.checkpoint.storage", "must have one of persistentVolumeClaim, hostPath and s3");
     if (claim && storage->persistent_volume_claim->claim_name.empty())

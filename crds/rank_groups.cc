@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/core/base64.h"
+#include "base/core/counted.h"
 
 namespace bsp::crds {
 namespace {
@@ -120,7 +121,7 @@ std::string lengthened(std::string_view entry, std::string_view before) {
 }
 
 std::unexpected<Error> wrong_count(std::size_t entries, std::size_t ranks) {
-  return fail(ErrorCode::kInvalid, std::format("has {} entries for {} ranks", entries, ranks));
+  return fail(ErrorCode::kInvalid, std::format("has {} entries for {}", entries, counted(ranks, "rank")));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <format>
 
+#include "base/core/counted.h"
 #include "base/json/fields.h"
 #include "crds/fields.h"
 #include "crds/rank_groups.h"
@@ -103,8 +104,8 @@ json summary_of(const BspJobStatus& status, const json& stored) {
   if (status.pause_seconds) summary["pause"] = duration_text(*status.pause_seconds);
   if (const std::string slowest = slowest_of(stored, status.ranks); !slowest.empty()) summary["slowest"] = slowest;
   if (const auto& edge = status.superstep_edge)
-    summary["superstepEnds"] =
-        edge->stride > 1 ? std::format("at {} calls of {}", edge->stride, edge->call) : "at each " + edge->call;
+    summary["superstepEnds"] = edge->stride > 1 ? std::format("at {} of {}", counted(edge->stride, "call"), edge->call)
+                                                : "at each " + edge->call;
   return summary;
 }
 
@@ -142,7 +143,7 @@ std::vector<std::string> why_lines(const Decision& d, std::size_t most) {
   const std::size_t shown = lines.size() <= most ? lines.size() : most - 1;
   for (std::size_t i = 0; i < shown; ++i) others -= std::min(others, ranks[i]);
   lines.resize(shown);
-  if (others > 0) lines.push_back(std::format("and {} more ranks", others));
+  if (others > 0) lines.push_back("and " + counted(others, "more rank"));
   return lines;
 }
 

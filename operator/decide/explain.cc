@@ -5,6 +5,7 @@
 #include <format>
 #include <map>
 
+#include "base/core/counted.h"
 #include "operator/decide/auto/explore.h"
 #include "operator/decide/model/strategy.h"
 #include "operator/decide/model/text.h"
@@ -40,8 +41,9 @@ std::string_view assumed_mark(const Move& move) {
 std::vector<std::string> explain_rules(const Plan& plan) {
   const Rules& r = plan.rules;
   if (plan.heuristic != Heuristic::kAuto || !(r.supersteps > 0)) return {};
-  std::string line = std::format("weighed over {:.0f} supersteps to come; a gain counts from {:.2g} % of a superstep",
-                                 r.supersteps, r.least_gain * 100);
+  std::string line =
+      std::format("weighed over {} to come; a gain counts from {:.2g} % of a superstep",
+                  counted(static_cast<std::uint64_t>(std::llround(r.supersteps)), "superstep"), r.least_gain * 100);
   if (r.replayed) line += ", whatever the work, because every move is to a faster processor";
   if (r.noise > 0) line += std::format(" (standard error of the work {:.2g} %)", r.noise * 100);
   if (r.unsteady > r.least_gain)
@@ -126,7 +128,8 @@ std::string describe(const Stay& stay, const Plan& plan, const Snapshot& snapsho
       return because(std::format("the CPUs of {} lack {}, which its program may use", set,
                                  snapshot.ranks[stay.rank.value].cpu_lacks));
     case Reason::kCooldown:
-      return because(std::format("moved {} supersteps ago, may move again after {}", stay.value, stay.limit));
+      return because(std::format("moved {} {} ago, may move again after {}", stay.value,
+                                 stay.value == 1 ? "superstep" : "supersteps", stay.limit));
     case Reason::kNotMigratable:
       return because(snapshot.ranks[stay.rank.value].not_migratable);
     case Reason::kMoveLimit:
@@ -147,9 +150,9 @@ std::string headline(const Plan& plan, const Snapshot& snapshot) {
   const std::string call = std::format("call after superstep {}: {}", plan.superstep.value, to_string(plan.heuristic));
   if (plan.moves.empty()) return std::format("{} moves no rank", call);
   if (plan.rules.takes_back)
-    return std::format("{} takes the last wave back, since which a superstep takes {} instead of {}: {} of {} ranks",
-                       call, seconds(plan.forecast.before), seconds(plan.forecast.after), plan.moves.size(),
-                       snapshot.ranks.size());
+    return std::format("{} takes the last wave back, since which a superstep takes {} instead of {}: {} of {}", call,
+                       seconds(plan.forecast.before), seconds(plan.forecast.after), plan.moves.size(),
+                       counted(snapshot.ranks.size(), "rank"));
   if (plan.rules.tries) {
     const Move& trial = plan.moves.front();
     const std::string hope =
@@ -157,7 +160,8 @@ std::string headline(const Plan& plan, const Snapshot& snapshot) {
     return std::format("{} tries {}, of whose speed nothing is known, with rank {}; if {}, {}", call,
                        set_name(snapshot, trial.to_set), trial.rank.value, hope, change_of(plan));
   }
-  return std::format("{} moves {} of {} ranks, {}", call, plan.moves.size(), snapshot.ranks.size(), change_of(plan));
+  return std::format("{} moves {} of {}, {}", call, plan.moves.size(), counted(snapshot.ranks.size(), "rank"),
+                     change_of(plan));
 }
 
 std::vector<std::string> explain_pm_list(const Plan& plan, const Snapshot& snapshot, std::size_t most) {
@@ -216,14 +220,14 @@ std::vector<std::string> explain_stays(const Plan& plan, const Snapshot& snapsho
     }
   }
   for (const auto& [reason, ranks] : rest)
-    lines.push_back(std::format("stay {} more ranks: {}", ranks, to_string(reason)));
+    lines.push_back(std::format("stay {}: {}", counted(ranks, "more rank"), to_string(reason)));
   return lines;
 }
 
 std::string explain_cadence(const Plan& plan) {
-  return std::format("next call after superstep {}: α {} → {}, D {:.3g} → {:.3g}, {} calls without a move",
+  return std::format("next call after superstep {}: α {} → {}, D {:.3g} → {:.3g}, {} without a move",
                      plan.next.k.value + plan.next.alpha - 1, plan.now.alpha, plan.next.alpha, plan.now.d, plan.next.d,
-                     plan.next.gamma);
+                     counted(plan.next.gamma, "call"));
 }
 
 std::vector<std::string> explain(const Plan& plan, const Snapshot& snapshot, std::size_t most) {

@@ -7,6 +7,7 @@
 #include <set>
 #include <thread>
 
+#include "base/core/counted.h"
 #include "base/core/guard.h"
 #include "base/core/log.h"
 #include "base/json/fields.h"
@@ -143,7 +144,7 @@ Result<void> PodmanNode::drain(milliseconds timeout) {
     if (pods.empty()) return {};
     const auto left = std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now());
     if (left.count() <= 0)
-      return fail(ErrorCode::kTimeout, std::format("{} pods still exist; the first is {}", pods.size(),
+      return fail(ErrorCode::kTimeout, std::format("{} left; the first is {}", counted(pods.size(), "pod"),
                                                    text_at(part_at(pods[0], "metadata"), "name")));
     BSP_TRY(const auto ignored, impl_->store.wait({kPod}, impl_->store.options().name_space, cursor, left));
   }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/core/counted.h"
 #include "crds/fields.h"
 #include "crds/reflect.h"
 
@@ -99,12 +100,13 @@ Result<void> check_wave(const Wave& wave, const wire::EpochPlan& epoch) {
     const Move& move = wave.moves[i];
     auto field = [&](const char* name) { return std::format("moves[{}].{}", i, name); };
     if (move.rank >= epoch.members.size())
-      return wrong(std::format("{}: {}, the job has {} ranks", field("rank"), move.rank, epoch.members.size()));
+      return wrong(
+          std::format("{}: {}, the job has {}", field("rank"), move.rank, counted(epoch.members.size(), "rank")));
     if (moves[move.rank]) return wrong(std::format("{}: {} moves twice", field("rank"), move.rank));
     moves[move.rank] = true;
     for (const auto& [name, set] : {std::pair{"targetSet", move.target_set}, {"sourceSet", move.source_set}})
       if (set >= epoch.sets.size())
-        return wrong(std::format("{}: {}, the epoch has {} Sets", field(name), set, epoch.sets.size()));
+        return wrong(std::format("{}: {}, the epoch has {}", field(name), set, counted(epoch.sets.size(), "Set")));
     if (move.source_pod.empty() || move.target_pod.empty() || move.source_pod == move.target_pod)
       return wrong(
           std::format("{}: \"{}\", and the target is \"{}\"", field("sourcePod"), move.source_pod, move.target_pod));

@@ -5,6 +5,7 @@
 #include <format>
 #include <map>
 
+#include "base/core/counted.h"
 #include "crds/stored_status.h"
 #include "operator/screens/printable.h"
 
@@ -71,7 +72,7 @@ class Frame {
       add(std::format("{} {:>11} {}", name(all[i].set), std::format("{}/{}", all[i].ranks, all[i].slots),
                       seconds_bar(found == slowest_.end() ? 0 : found->second)));
     }
-    if (shown < all.size()) add(std::format("and {} more Sets", all.size() - shown));
+    if (shown < all.size()) add("and " + counted(all.size() - shown, "more Set"));
   }
 
   // At most so many lines, one of them empty.
@@ -94,7 +95,8 @@ class Frame {
                       place.blocked_reason.empty() ? "" : "  " + place.blocked_reason));
     }
     if (shown < order.size())
-      add(std::format("and {} more ranks{}", order.size() - shown, shown == 0 ? "" : "; these are the slowest"));
+      add(std::format("and {}{}", counted(order.size() - shown, "more rank"),
+                      shown == 0 ? "" : "; these are the slowest"));
   }
 
   [[nodiscard]] std::vector<std::string> tail() const {

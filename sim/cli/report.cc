@@ -6,6 +6,7 @@
 #include <format>
 #include <vector>
 
+#include "base/core/counted.h"
 #include "operator/decide/explain.h"
 #include "operator/decide/model/strategy.h"
 
@@ -21,7 +22,7 @@ std::string against(double makespan, double alone) {
 std::string sets_text(const Platform& platform) {
   std::string text;
   for (const Set& set : platform.sets)
-    text += std::format("{}{} ({} nodes)", text.empty() ? "" : ", ", set.name, set.nodes.size());
+    text += std::format("{}{} ({})", text.empty() ? "" : ", ", set.name, counted(set.nodes.size(), "node"));
   return text;
 }
 
@@ -111,8 +112,8 @@ json json_of(const Outcome& outcome) {
 std::string title(const Workload& workload) {
   const std::string name = workload.name();
   const bool has_supersteps = name.find("superstep") != std::string::npos;
-  return std::format("{}, {} ranks", name, workload.ranks()) +
-         (has_supersteps ? "" : std::format(", {} supersteps", workload.supersteps()));
+  return std::format("{}, {}", name, counted(workload.ranks(), "rank")) +
+         (has_supersteps ? "" : ", " + counted(workload.supersteps(), "superstep"));
 }
 
 std::string report_text(const Platform& platform, const Workload& workload, const Scenarios& s, std::size_t rows) {

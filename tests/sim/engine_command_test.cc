@@ -226,7 +226,7 @@ TEST_F(Command, UnusablePlatformSaysWhatToChange) {
   const auto with = [](std::string text, const std::string& a, const std::string& b) {
     return text.replace(text.find(a), a.size(), b);
   };
-  EXPECT_THAT(outcome_of(hosts + route, 0), HasSubstr("on slow (1 nodes), fast (1 nodes)"));
+  EXPECT_THAT(outcome_of(hosts + route, 0), HasSubstr("on slow (1 node), fast (1 node)"));
   EXPECT_THAT(error_of(hosts), HasSubstr("no route from host a to host b: add a <route>"));
   EXPECT_THAT(error_of(with(hosts, "1MBps", "0Bps") + route),
               HasSubstr("link l, from host a to host b: the bandwidth must be above 0"));

@@ -7,7 +7,8 @@
 4. Only crds/names.h spells out names that cross a process boundary.
 5. base/json/fields.h reads untrusted JSON, because it never throws on a wrong type.
 6. A library behind a seam is included only there.
-7. No line of Markdown, class or folder exceeds its limit (limits.py).
+7. No text counts "1 ranks": base/core/counted.h says it right.
+8. No line of Markdown, class or folder exceeds its limit (limits.py).
 
 Prints one line per violation; exits with 1 if there is any.
 """
@@ -142,6 +143,11 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')
 COMMENT_OR_STRING = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
 
 
+# A number and a noun in the plural, in a format. What the second matches names shapes and limits that a person rarely sees.
+MANY = re.compile(r'"[^"]*(?<!1 to )\{[^}"]*\} (?:more )?(?:ranks|pods|slots|supersteps|sidecars|Sets|jobs|nodes)\b(?! at most)')
+MAY_COUNT_MANY = ("apps/", "operator/convert/", "operator/decide/model/", "operator/record/", "sidecar/", "sim/")
+
+
 def module_of(path):
     """operator/exchange/link_group.cc -> operator/exchange/link; None if the file has no module."""
     found = [m for m in EDGES if path == m or path.startswith(m + "/") or path.startswith(m + ".")
@@ -224,6 +230,14 @@ def check_reads(path, text):
             yield f"{path}:{number}: at() or value() of JSON throws on a wrong type; read it with base/json/fields.h"
 
 
+def check_counts(path, text):
+    if path.startswith(MAY_COUNT_MANY):
+        return
+    for number, line in enumerate(text.splitlines(), 1):
+        if MANY.search(line.split("//")[0]):
+            yield f'{path}:{number}: it says "1 ranks" where there is one; use counted() of base/core/counted.h'
+
+
 def violations(tree):
     used = {}
     for top in sorted({m.split("/")[0] for m in EDGES}):
@@ -237,6 +251,7 @@ def violations(tree):
             yield from check_calls(path, text)
             yield from check_names(path, text)
             yield from check_reads(path, text)
+            yield from check_counts(path, text)
     if (tree / "tests/tidy/tidy.py").exists():  # the whole tree, not a test's sample
         yield from unused_permissions(used)
     if (tree / "tests/tidy/limits.py").exists():

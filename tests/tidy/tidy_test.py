@@ -39,6 +39,9 @@ CASES = [  # files, expected text in the output; None: no violation
     ({"operator/kube/api.cc": "#include <cpprest/http_client.h>"}, "only operator/kube/http.cc may include cpprest/*"),
     ({"operator/kube/http.h": "#include <pplx/pplxtasks.h>"}, "only operator/kube/http.cc may include pplx/*"),
     ({"operator/main.cc": "#include <CLI/CLI.hpp>"}, "only operator/cli/command.cc may include CLI/*"),
+    ({"crds/a.cc": 'std::format("has {} ranks", n);'}, 'a.cc:1: it says "1 ranks"'),
+    ({"crds/a.cc": 'std::format("and {} more pods", n);'}, 'a.cc:1: it says "1 ranks"'),
+    ({"crds/a.cc": 'std::format("1 to {} nodes, {} ranks at most, rank {}: {}", counted(n, "rank")); // {} ranks'}, None),
     ({"crds/names.h": 'f("migbsp.io/job");', "sidecar/agent/a.cc": "// see /run/bsp"}, None),
 ]
 

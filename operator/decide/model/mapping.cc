@@ -5,6 +5,7 @@
 #include <numeric>
 #include <queue>
 
+#include "base/core/counted.h"
 #include "operator/decide/model/columns.h"
 
 namespace bsp::decide {
@@ -23,9 +24,6 @@ std::vector<std::uint32_t> free_slots_of(const Platform& platform, std::uint32_t
 Result<void> enough_slots(const std::vector<std::uint32_t>& free, std::uint32_t ranks) {
   const std::uint64_t slots = std::accumulate(free.begin(), free.end(), std::uint64_t{0});
   if (slots >= ranks) return {};
-  const auto counted = [](std::uint64_t n, const char* one) {
-    return std::format("{} {}{}", n, one, n == 1 ? "" : "s");
-  };
   const std::string needed = std::format("{} need{} {}, but the Sets have {} free: ", counted(ranks, "rank"),
                                          ranks == 1 ? "s" : "", counted(ranks, "slot"), slots);
   if (slots == 0)

@@ -4,6 +4,7 @@
 #include <format>
 #include <nlohmann/json.hpp>
 
+#include "base/core/counted.h"
 #include "base/json/fields.h"
 #include "crds/stored_status.h"
 #include "operator/cli/table.h"
@@ -71,8 +72,8 @@ void spec_of(Description& d, const crds::BspJobSpec& spec) {
   d.field("Ranks", std::to_string(spec.ranks));
   if (const json* app = crds::app_container(spec)) d.field("Image", text_at(*app, "image"));
   d.field("Sets", sets.empty() ? std::format("all (label {})", spec.sets.label) : sets);
-  d.field("Rescheduling", std::format("{}, {}; first call after {} supersteps, D {}, omega {}", to_string(r.mode),
-                                      to_string(r.heuristic), r.alpha, number(r.d), r.omega));
+  d.field("Rescheduling", std::format("{}, {}; first call after {}, D {}, omega {}", to_string(r.mode),
+                                      to_string(r.heuristic), counted(r.alpha, "superstep"), number(r.d), r.omega));
   d.field("Superstep ends",
           std::format("at every {}{}", spec.superstep.stride == 1 ? "" : std::format("{}th ", spec.superstep.stride),
                       spec.superstep.call));

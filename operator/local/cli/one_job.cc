@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "base/core/base64.h"
+#include "base/core/counted.h"
 #include "base/core/log.h"
 #include "base/json/fields.h"
 #include "operator/cli/exit_code.h"
@@ -62,9 +63,9 @@ Result<void> OneJob::check_job(const std::vector<Pool>& pools) const {
                   std::format("spec.sets.names: there is no pool {} in --pools {}", name, list_of(pools)));
   if (job_.spec.ranks > slots)
     return fail(ErrorCode::kInvalid,
-                std::format("spec.ranks: {} ranks don't fit into {} slots, because a slot takes one rank "
+                std::format("spec.ranks: {} don't fit into {}, because a slot takes one rank "
                             "(--pools {})",
-                            job_.spec.ranks, slots, list_of(pools)));
+                            counted(job_.spec.ranks, "rank"), counted(slots, "slot"), list_of(pools)));
   return {};
 }
 

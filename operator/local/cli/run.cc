@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/core/base64.h"
+#include "base/core/counted.h"
 #include "base/json/fields.h"
 #include "crds/manifest.h"
 #include "operator/cli/exit_code.h"
@@ -258,8 +259,9 @@ class Run {
     const nlohmann::json summary = summary_of(job, migrations, running_, output);
     if (!output.empty()) view_.say(std::format("Rank 0 wrote:\n{}", output));
     if (!summary["makespan_s"].is_null())
-      view_.say(std::format("{} supersteps in {:.2f} s, {} of {} moves succeeded", job.status.superstep.value,
-                            summary["makespan_s"].get<double>(), job.status.migrations.succeeded, migrations.size()));
+      view_.say(std::format("{} in {:.2f} s, {} of {} succeeded", counted(job.status.superstep.value, "superstep"),
+                            summary["makespan_s"].get<double>(), job.status.migrations.succeeded,
+                            counted(migrations.size(), "move")));
     BSP_CHECK_OK(draw_timeline());
     if (!options_.summary.empty())
       BSP_CHECK_OK(replace_file(options_.summary, options_.summary + ".new", summary.dump(2) + "\n"));

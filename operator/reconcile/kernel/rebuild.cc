@@ -4,6 +4,7 @@
 #include <format>
 #include <map>
 
+#include "base/core/counted.h"
 #include "operator/observe/snapshot.h"
 #include "operator/reconcile/kernel/job.h"
 #include "operator/reconcile/kernel/status.h"
@@ -135,7 +136,8 @@ Rebuilt rebuild_status(const Observed& o) {
   if (seats.size() != o.job.spec.ranks && silent != seats.end())
     return RebuildLater{std::format("pod {} does not answer", silent->seat.pod)};
   if (seats.size() != o.job.spec.ranks)
-    return CannotRebuild{std::format("{} pods hold {} ranks", seats.size(), o.job.spec.ranks)};
+    return CannotRebuild{
+        std::format("{} for {}", counted(seats.size(), "running seat"), counted(o.job.spec.ranks, "rank"))};
   for (std::uint32_t r = 0; r < seats.size(); ++r)
     if (seats[r].rank != r) return CannotRebuild{std::format("rank {} has no pod", r)};
   if (std::ranges::all_of(seats, &RunningSeat::ended_well)) {

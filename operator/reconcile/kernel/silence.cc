@@ -5,6 +5,7 @@
 #include <set>
 #include <string_view>
 
+#include "base/core/counted.h"
 #include "operator/reconcile/kernel/status.h"
 
 namespace bsp::reconcile {
@@ -101,10 +102,11 @@ Silence judge_silence(const Observed& o, const JobLimits& limits) {
   if (silence.ranks.empty()) return silence;
   const Hearing& all = o.everywhere;
   if (2 * unexplained > expected_ones)
-    silence.own_fault = std::format("{} of the {} sidecars of this job do not answer", unexplained, expected_ones);
+    silence.own_fault =
+        std::format("{} of the {} of this job do not answer", unexplained, counted(expected_ones, "sidecar"));
   else if (2 * all.silent > all.heard + all.silent)
     silence.own_fault =
-        std::format("{} of the {} sidecars of all jobs do not answer", all.silent, all.heard + all.silent);
+        std::format("{} of the {} of all jobs do not answer", all.silent, counted(all.heard + all.silent, "sidecar"));
   for (Silence::Rank& rank : silence.ranks) {
     const crds::RankPlace& place = o.job.status.ranks[rank.rank];
     const Vouchers& others = o.sidecars.at(rank.seat).vouchers;

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/core/counted.h"
 #include "base/core/first_few.h"
 #include "base/json/fields.h"
 #include "operator/decide/explain.h"
@@ -288,7 +289,7 @@ bool warn_of_rejected_reports(const Observed& o, crds::BspJobStatus& status) {
                  is ? std::format("a message of the sidecar of rank {} ({}) was rejected: {}{}; the scheduler works "
                                   "without it",
                                   latest->rank.value, name_of(latest->seat()), facts->rejected,
-                                  ranks > 1 ? std::format(" (and {} more ranks)", ranks - 1) : "")
+                                  ranks > 1 ? std::format(" (and {})", counted(ranks - 1, "more rank")) : "")
                     : "the sidecars' reports are accepted");
   return is;
 }

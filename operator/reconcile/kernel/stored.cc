@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/core/counted.h"
 #include "base/json/fields.h"
 #include "operator/reconcile/kernel/status.h"
 #include "operator/reconcile/kernel/waves.h"
@@ -23,7 +24,7 @@ Result<void> check_ranks(const crds::BspJob& job) {
   const auto& ranks = job.status.ranks;
   const bool placed = has_places(job.status.phase);
   if (ranks.size() != job.spec.ranks && (placed || !ranks.empty()))
-    return corrupt("ranks", std::format("has {} ranks of {}", ranks.size(), job.spec.ranks));
+    return corrupt("ranks", std::format("has {} of {}", ranks.size(), counted(job.spec.ranks, "rank")));
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     if (ranks[i].rank.value != i) return corrupt(std::format("ranks[{}].rank", i), "is another rank's place");
     if (ranks[i].pod.empty() || ranks[i].generation == 0)
@@ -38,7 +39,7 @@ Result<void> check_epoch(const crds::BspJob& job) {
   if (!job.status.epoch) return runs ? corrupt("epoch", "is not there, but the job runs") : Result<void>();
   const wire::EpochPlan& epoch = *job.status.epoch;
   if (epoch.members.size() != job.spec.ranks)
-    return corrupt("epoch.members", std::format("has {} ranks of {}", epoch.members.size(), job.spec.ranks));
+    return corrupt("epoch.members", std::format("has {} of {}", epoch.members.size(), counted(job.spec.ranks, "rank")));
   for (std::size_t i = 0; i < epoch.members.size(); ++i) {
     const wire::Member& member = epoch.members[i];
     const std::string at = std::format("epoch.members[{}]", i);

@@ -5,6 +5,7 @@
 #include <ranges>
 #include <tuple>
 
+#include "base/core/counted.h"
 #include "base/core/first_few.h"
 #include "base/core/significant.h"
 #include "crds/fields.h"
@@ -192,9 +193,10 @@ std::vector<Event> wave_events(const migrate::Wave& wave, const Observed& o) {
                                                           : "stays where it was, its migration was rolled back:";
   const std::string how = moved ? std::format(" in {}", crds::duration_text(wave.pause.total_ms * 1e-3))
                                 : std::format(": {}", wave.message.empty() ? wave.reason : wave.message);
-  const std::string more = wave.moves.size() > kNamedMoves ? std::format(" (and {} more ranks of wave {})",
-                                                                         wave.moves.size() - kNamedMoves, wave.number)
-                                                           : "";
+  const std::string more =
+      wave.moves.size() > kNamedMoves
+          ? std::format(" (and {} of wave {})", counted(wave.moves.size() - kNamedMoves, "more rank"), wave.number)
+          : "";
   std::vector<Event> events;
   for (const migrate::Move& move : wave.moves | std::views::take(kNamedMoves))
     events.push_back({moved ? "Normal" : "Warning", reason,

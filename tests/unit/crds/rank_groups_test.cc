@@ -99,7 +99,7 @@ TEST(RankLists, ComeBackWhateverTheyAre) {
 TEST(RankLists, RefuseTooManyAndTooFew) {
   EXPECT_EQ(unpack_uids("a,b", 3).error().message, "has 2 entries for 3 ranks");
   EXPECT_EQ(unpack_uids("a,b,c,d,e,f", 3).error().message, "has 4 entries for 3 ranks");
-  EXPECT_EQ(unpack_addresses("a,b", 1).error().message, "has 2 entries for 1 ranks");
+  EXPECT_EQ(unpack_addresses("a,b", 1).error().message, "has 2 entries for 1 rank");
   EXPECT_FALSE(unpack_uids("?123456789012345678901", 1)) << "no base64";
   EXPECT_EQ(unpack_addresses(".1.2.3.4.5.6,.7.8", 2).value(), (Strings{".1.2.3.4.5.6", ".1.2.3.4.7.8"}))
       << "nothing to cut";

@@ -33,7 +33,7 @@ TEST(Explain, TellsTheWholeStoryOfACall) {
                           "stay rank 2: NotMigratable: an open RMA window",
                           "stay rank 3: BestSetIsOwn: no Set has a higher PM than its own, fast",
                           "superstep predicted 2 s → 2 s (+0.0 %)",
-                          "next call after superstep 12: α 4 → 8, D 0.5 → 0.5, 1 calls without a move"));
+                          "next call after superstep 12: α 4 → 8, D 0.5 → 0.5, 1 call without a move"));
 }
 
 TEST(Explain, AMoveSaysWhatItGainsAndWhatIsOnlyAssumed) {
@@ -88,7 +88,7 @@ TEST(Explain, BottleneckSaysWhatTheTimeToTheNextCallWouldBe) {
   World world({{"slow", 1, 5e8}, {"fast", 1, 1e9}}, {0});
   auto plan = world.plan({.heuristic = Heuristic::kBottleneck});
   EXPECT_EQ(headline(*plan, world.snapshot),
-            "call after superstep 10: Bottleneck moves 1 of 1 ranks, time to the next call 40 s → 20 s (-50.0 %)");
+            "call after superstep 10: Bottleneck moves 1 of 1 rank, time to the next call 40 s → 20 s (-50.0 %)");
   world.snapshot.platform.Mig = Grid<double>(1, 2, 5);
   plan = world.plan({.heuristic = Heuristic::kBottleneck, .horizon = Horizon::kSuperstep});
   EXPECT_EQ(describe(stay_of(*plan, 0), *plan, world.snapshot),

@@ -1,3 +1,4 @@
+#include "base/core/counted.h"
 #include "operator/reconcile/capacity/stores/store.h"
 
 #include <format>
@@ -41,9 +42,9 @@ Result<void> ObjectReservations::write(const Reservations& next) {
   if (const std::size_t bytes = object["data"].dump().size(); bytes > kMostBytes && bytes >= before)
     return fail(
         ErrorCode::kNoSpace,
-        std::format("the reservations of {} jobs would take {} bytes, and a ConfigMap holds {}: this job waits until "
+        std::format("the reservations of {} would take {} bytes, and a ConfigMap holds {}: this job waits until "
                     "waves or starts of others have ended",
-                    next.of_job.size(), bytes, kMostBytes),
+                    counted(next.of_job.size(), "job"), bytes, kMostBytes),
         true);
   auto written = there ? client_.update(object) : client_.create(object);
   if (written) {

@@ -3,6 +3,7 @@
 #include <format>
 #include <string_view>
 
+#include "base/core/counted.h"
 #include "operator/decide/model/mapping.h"
 #include "operator/reconcile/kernel/job_kernel.h"
 #include "operator/reconcile/kernel/start_platform.h"
@@ -72,8 +73,8 @@ std::string JobKernel::waits_for_slots(const std::vector<std::string>& sets, boo
   if (mapped && !o.queue.ahead.empty()) {
     const std::string& name_space = o.job.metadata.name_space;
     const bool known = o.queue.ahead.starts_with(name_space + "/");
-    return std::format("waits for {} slots in {}: {} starts first (spec.runPolicy.priority, then creation time)",
-                       o.job.spec.ranks, names,
+    return std::format("waits for {} in {}: {} starts first (spec.runPolicy.priority, then creation time)",
+                       counted(o.job.spec.ranks, "slot"), names,
                        known ? o.queue.ahead.substr(name_space.size() + 1) : "a job of another namespace");
   }
   // It couldn't start even if all others ended, so no job has to wait behind it.
@@ -82,8 +83,8 @@ std::string JobKernel::waits_for_slots(const std::vector<std::string>& sets, boo
     if (std::ranges::contains(sets, node.set) && !node.cordoned && node.slots > node.taken)
       free += node.slots - node.taken;
   const std::string held = held_by(o.queue.holders, o.job.metadata.name_space);
-  return std::format("waits for {} slots in {}{} ({} free)", o.job.spec.ranks, names, held.empty() ? "" : ", " + held,
-                     free);
+  return std::format("waits for {} in {}{} ({} free)", counted(o.job.spec.ranks, "slot"), names,
+                     held.empty() ? "" : ", " + held, free);
 }
 
 }  // namespace bsp::reconcile
