@@ -6,8 +6,10 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/core/counted.h"
 #include "base/json/fields.h"
 #include "crds/nearest.h"
+#include "crds/rank_groups.h"
 #include "crds/seat.h"
 #include "operator/reconcile/capacity/resources.h"
 #include "operator/screens/printable.h"
@@ -42,7 +44,7 @@ class Plan {
     if (ranks_ == 0)
       summary += "no rank of a BSPJob runs there, so a drain moves none";
     else
-      summary += std::format("a drain moves {} of {} ranks away{}", moves_, ranks_,
+      summary += std::format("a drain moves {} of {} away{}", moves_, counted(ranks_, "rank"),
                              moves_ == ranks_ ? "" : "; the others' jobs restart after drainTimeoutSeconds");
     std::vector<std::string> out;
     for (const std::vector<std::string>& some : {std::vector{summary}, lines})
@@ -62,7 +64,17 @@ class Plan {
     lines.push_back(headline(job));
     std::map<std::string, std::vector<Seat>> seats = free_seats(job);
     const std::string label = reconcile::set_label(job.spec.sets.label, reconcile::kept_label(job), objects_.nodes);
-    for (const crds::RankPlace* place : here) lines.push_back(fate_of(job, *place, label, seats));
+    std::vector<std::pair<std::string, std::vector<std::size_t>>> fates;  // ranks of one fate share a line
+    for (const crds::RankPlace* place : here) {
+      std::string fate = fate_of(job, *place, label, seats);
+      const auto same = std::ranges::find(fates, fate, &decltype(fates)::value_type::first);
+      if (same == fates.end())
+        fates.push_back({std::move(fate), {place->rank.value}});
+      else
+        same->second.push_back(place->rank.value);
+    }
+    for (const auto& [fate, ranks] : fates)
+      lines.push_back(std::format("  {} {} {}", ranks.size() == 1 ? "rank" : "ranks", crds::runs_of(ranks), fate));
   }
 
   [[nodiscard]] static std::string headline(const crds::BspJob& job) {
@@ -105,10 +117,9 @@ class Plan {
   // Set comes before a slot.
   std::string fate_of(const crds::BspJob& job, const crds::RankPlace& place, const std::string& label,
                       std::map<std::string, std::vector<Seat>>& seats) {
-    const std::string rank = std::format("  rank {} ({})", place.rank.value, place.set);
     if (job.status.phase != crds::JobPhase::kRunning && job.status.phase != crds::JobPhase::kMigrating)
-      return std::format("{} can't move while the job is {}", rank, crds::to_string(job.status.phase));
-    if (!place.blocked_reason.empty()) return std::format("{} can't move now: {}", rank, place.blocked_reason);
+      return std::format("({}) can't move while the job is {}", place.set, crds::to_string(job.status.phase));
+    if (!place.blocked_reason.empty()) return std::format("({}) can't move now: {}", place.set, reason_of(place));
     const Resources needed = reconcile::requests_of_rank(job.spec.pod_template, job.spec.sidecar.resources);
     for (const bool elsewhere : {false, true})
       for (const bool into_seat : {true, false})
@@ -118,16 +129,23 @@ class Plan {
           const std::string taken = into_seat ? take_seat(seats[name_of(node)]) : take_slot(node, needed);
           if (taken.empty()) continue;
           ++moves_;
-          return std::format("{} can go to {} ({}{}){}", rank, name_of(node), set, elsewhere ? ", another Set" : "",
-                             into_seat ? ", into the free seat " + taken : "");
+          return std::format("({}) can go to {} ({}{}){}", place.set, name_of(node), set,
+                             elsewhere ? ", another Set" : "", into_seat ? ", into a free seat of " + taken : "");
         }
-    return std::format("{} has nowhere to go: {}", rank, why_nowhere(job, label));
+    return std::format("({}) can go nowhere: {}", place.set, why_nowhere(job, label));
   }
 
-  // What was taken; "" if there is none.
+  // The sentence around it says the same.
+  static std::string reason_of(const crds::RankPlace& place) {
+    constexpr std::string_view kSaid = "not migratable now: ";
+    const std::string& reason = place.blocked_reason;
+    return reason.starts_with(kSaid) ? reason.substr(kSaid.size()) : reason;
+  }
+
+  // The pod or node; "" if there is none.
   static std::string take_seat(std::vector<Seat>& seats) {
     if (seats.empty()) return "";
-    const std::string taken = bsp::name_of(seats.front());
+    const std::string taken = seats.front().pod;
     seats.erase(seats.begin());
     return taken;
   }

@@ -47,7 +47,7 @@ TEST(DrainPlan, PrefersTheRanksOwnSet) {
 
 TEST(DrainPlan, SaysWhyThereIsNowhereToGo) {
   ClusterObjects objects = one_rank();
-  EXPECT_THAT(plan_of(objects), HasSubstr("rank 0 (a) has nowhere to go: no other node belongs to the job's Sets"));
+  EXPECT_THAT(plan_of(objects), HasSubstr("rank 0 (a) can go nowhere: no other node belongs to the job's Sets"));
   objects.nodes.push_back(node_of("a-1", "a"));
   objects.nodes[1]["spec"]["unschedulable"] = true;
   objects.nodes.push_back(node_of("b-0", "b"));
@@ -65,7 +65,7 @@ TEST(DrainPlan, GivesNoSlotToTwoRanks) {
   objects.nodes.push_back(node_of("a-1", "a"));
   const std::string plan = plan_of(objects);
   EXPECT_THAT(plan, HasSubstr("a drain moves 1 of 2 ranks away"));
-  EXPECT_THAT(plan, HasSubstr("nowhere to go: 1 node of a is full"));
+  EXPECT_THAT(plan, HasSubstr("can go nowhere: 1 node of a is full"));
 }
 
 // A pod of the job on a full node, with three seats of which rank 1 has one.
@@ -93,19 +93,19 @@ TEST(DrainPlan, TakesASeatThatARankHasLeftBeforeASlot) {
                      {"containers",
                       json::array({container("app"), container("app-1"), container("app-2"), container("helper")})}}}}};
   const json pod = objects.pods[0];
-  EXPECT_THAT(plan_of(objects), HasSubstr("rank 0 (a) can go to a-2 (a), into the free seat weather-r1-g0/app-1"));
+  EXPECT_THAT(plan_of(objects), HasSubstr("rank 0 (a) can go to a-2 (a), into a free seat of weather-r1-g0"));
   on_drained_node(2);
   on_drained_node(3);
   on_drained_node(4);
   EXPECT_THAT(plan_of(objects), HasSubstr("a drain moves 3 of 4 ranks away"));
-  EXPECT_THAT(plan_of(objects), HasSubstr("rank 2 (a) can go to a-2 (a), into the free seat weather-r1-g0/app-2"));
+  EXPECT_THAT(plan_of(objects), HasSubstr("ranks 0,2 (a) can go to a-2 (a), into a free seat of weather-r1-g0"));
   EXPECT_THAT(plan_of(objects), HasSubstr("rank 3 (a) can go to a-1 (a)\n"));
-  EXPECT_THAT(plan_of(objects), HasSubstr("rank 4 (a) has nowhere to go"));
+  EXPECT_THAT(plan_of(objects), HasSubstr("rank 4 (a) can go nowhere"));
   // Not one whose container has ended, nor one of a pod that ends, of another namespace, or without ranks.
   objects.pods[0]["status"]["containerStatuses"] =
       json::array({{{"name", "app-1"}, {"state", {{"terminated", {{"exitCode", 137}}}}}},
                    {{"name", "app-2"}, {"state", {{"running", json::object()}}}}});
-  EXPECT_THAT(plan_of(objects), HasSubstr("rank 0 (a) can go to a-2 (a), into the free seat weather-r1-g0/app-2"));
+  EXPECT_THAT(plan_of(objects), HasSubstr("rank 0 (a) can go to a-2 (a), into a free seat of weather-r1-g0"));
   EXPECT_THAT(plan_of(objects), HasSubstr("a drain moves 2 of 4 ranks away"));
   for (const auto& [name, value] :
        {std::pair{"deletionTimestamp", "2026-11-21T05:00:00Z"}, {"namespace", "other"}, {"name", "weather-r9-g0"}}) {
@@ -116,6 +116,23 @@ TEST(DrainPlan, TakesASeatThatARankHasLeftBeforeASlot) {
   objects.pods[0] = pod;
   objects.nodes[2]["spec"]["unschedulable"] = true;
   EXPECT_THAT(plan_of(objects), HasSubstr("a drain moves 1 of 4 ranks away"));
+}
+
+// A node has many ranks of one job.
+TEST(DrainPlan, SaysOnceWhatHoldsForManyRanks) {
+  ClusterObjects objects = one_rank();
+  for (std::uint32_t rank = 1; rank < 16; ++rank) {
+    objects.jobs[0].status.ranks.push_back(objects.jobs[0].status.ranks[0]);
+    objects.jobs[0].status.ranks.back().rank = RankId{rank};
+  }
+  objects.jobs[0].status.ranks[5].blocked_reason = "not migratable now: an open window";
+  objects.nodes.push_back(node_of("a-1", "a", "4"));
+  EXPECT_EQ(plan_of(objects),
+            "node a-0: a drain moves 4 of 16 ranks away; the others' jobs restart after drainTimeoutSeconds\n\n"
+            "science/weather: Running, drainTimeoutSeconds 600\n"
+            "  ranks 0-3 (a) can go to a-1 (a)\n"
+            "  ranks 4,6-15 (a) can go nowhere: 1 node of a is full\n"
+            "  rank 5 (a) can't move now: an open window\n");
 }
 
 TEST(DrainPlan, OfRanksThatCantMove) {
@@ -158,7 +175,7 @@ TEST(DrainPlan, OfOddObjects) {
     objects.nodes.push_back(odd);
     objects.pods.push_back(odd);
   }
-  EXPECT_THAT(plan_of(objects), HasSubstr("nowhere to go"));
+  EXPECT_THAT(plan_of(objects), HasSubstr("can go nowhere"));
 }
 
 }  // namespace
