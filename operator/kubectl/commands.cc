@@ -101,6 +101,16 @@ Result<int> run_timeline(Words words) {
   return cli::kDone;
 }
 
+// Nodes are the administrator's: who may not read them leaves the check to the operator.
+Result<void> check_node(Access access, const std::string& node) {
+  BSP_CHECK_OK(check_name("NODE", node));
+  access.name_space = "";
+  const auto found = Kubectl(std::move(access), true).get({"nodes", node});
+  if (!found && found.error().code == ErrorCode::kNotFound)
+    return fail(ErrorCode::kInvalid, std::format("there is no node {}", node));
+  return {};
+}
+
 Result<int> run_migrate(Words words) {
   Parsed parsed;
   screens::MoveWish wish;
@@ -123,6 +133,7 @@ Result<int> run_migrate(Words words) {
   if (sets.empty() && !crds::is_finished(job.status.phase))
     return fail(ErrorCode::kRefused, std::format("job {} is {}: it has no ranks yet that could move", parsed.job,
                                                  crds::to_string(job.status.phase)));
+  if (!wish.node.empty()) BSP_CHECK_OK(check_node(parsed.access, wish.node));
   BSP_TRY(const auto migration, screens::migration_for(job, wish, sets, std::nullopt, now()));
   json object;
   to_json(object, migration);

@@ -40,6 +40,8 @@ Result<crds::RankMigration> migration_for(const crds::BspJob& job, const MoveWis
   if (!wish.node.empty() && nodes) BSP_CHECK_OK(check_known("node", wish.node, *nodes));
   if (wish.rank < s.ranks.size() && !wish.set.empty() && s.ranks[wish.rank].set == wish.set)
     return fail(ErrorCode::kRefused, std::format("rank {} is already in Set {}", wish.rank, wish.set));
+  if (wish.rank < s.ranks.size() && !wish.node.empty() && s.ranks[wish.rank].node == wish.node)
+    return fail(ErrorCode::kRefused, std::format("rank {} is already on node {}", wish.rank, wish.node));
   crds::RankMigration migration;
   migration.metadata.name = name_for(job, wish.rank, now);
   migration.metadata.name_space = job.metadata.name_space;

@@ -178,17 +178,25 @@ class Plugin(unittest.TestCase):
         self.assertEqual((created["kind"], created["spec"]["job"], created["spec"]["rank"], created["spec"]["targetSet"]),
                          ("RankMigration", "weather", 1, "fast"))
         self.assertEqual(created["metadata"]["namespace"], "science")
-        self.assertEqual(self.run_it("migrate", "weather", "1", "--to-node", "f-0")[0], 0)
-        self.assertEqual(json.loads((self.here / "created").read_text())["spec"]["targetNode"], "f-0")
+        for answers in (True, False):
+            with self.subTest(may_read_nodes=answers):
+                (self.here / "nodes").write_text(json.dumps({"kind": "Node", "metadata": {"name": "f-0"}}) if answers else "forbidden")
+                self.assertEqual(self.run_it("migrate", "weather", "1", "--to-node", "f-0", "-n", "science")[0], 0)
+                self.assertEqual(json.loads((self.here / "created").read_text())["spec"]["targetNode"], "f-0")
+                self.assertIn(["get", "nodes", "f-0", "-o", "json"], self.calls())
+                (self.here / "created").unlink()
 
     def test_migrate_names_what_exists(self):
         for words, status, text in ((["2", "--to", "fast"], 2, "job weather has no rank 2, only 0 to 1"), (["1", "--to", "gpu"], 2, "known: fast, slow"),
-                                    (["1", "--to", "slow"], 1, "already in Set slow"), (["x", "--to", "fast"], 2, "RANK \"x\""), (["1"], 2, "give either --to or --to-node"),
+                                    (["1", "--to", "slow"], 1, "already in Set slow"),
+                                    (["1", "--to-node", "f-9"], 2, "there is no node f-9"), (["1", "--to-node", "*"], 2, "NODE \"*\""), (["x", "--to", "fast"], 2, "RANK \"x\""), (["1"], 2, "give either --to or --to-node"),
                                     (["1", "--to", "fast", "--to-node", "f-0"], 2, "give either --to or --to-node")):
             with self.subTest(words):
                 got, _, err = self.run_it("migrate", "weather", *words)
                 self.assertEqual(got, status, err)
                 self.assertIn(text, err)
+        (self.here / "nodes").write_text("{}")
+        self.assertIn("rank 1 is already on node s-1", self.run_it("migrate", "weather", "1", "--to-node", "s-1")[2])
         self.assertFalse((self.here / "created").exists())
 
     def test_drain_plan(self):

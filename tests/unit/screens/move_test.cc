@@ -24,6 +24,9 @@ TEST(Move, IsRefusedByName) {
   EXPECT_EQ(refusal(job, {.rank = 3, .set = "gpu", .node = ""}), "there is no Set gpu; known: fast, slow");
   EXPECT_EQ(refusal(job, {.rank = 3, .set = "", .node = "x"}), "there is no node x; known: fast-0");
   EXPECT_EQ(refusal(job, {.rank = 0, .set = "fast", .node = ""}), "rank 0 is already in Set fast");
+  job.status.ranks[0].node = "fast-0";
+  EXPECT_EQ(refusal(job, {.rank = 0, .set = "", .node = "fast-0"}), "rank 0 is already on node fast-0");
+  EXPECT_EQ(refusal(job, {.rank = 3, .set = "", .node = "fast-0"}), "");
   job.status.phase = crds::JobPhase::kFailed;
   EXPECT_EQ(refusal(job, {.rank = 3, .set = "fast", .node = ""}), "job weather has ended (Failed)");
 }
