@@ -73,6 +73,11 @@ constexpr auto kKinds = std::to_array<ConditionKind>({
     {kSidecarSilent, "a sidecar doesn't answer the operator", "NoAnswer",
      "the sidecar of rank 1 (heat-r1-g0) does not answer the operator; heat-r2-g0 hears it, so the job is left alone",
      "check the pod's node and its network"},
+    {kCertificatesRefused, "the operator and a sidecar don't accept each other's certificates", "Renewing",
+     "the operator and the sidecars of rank 0, 1 don't accept each other's certificates, as after the loss of its "
+     "seed; "
+     "new ones reach a pod within minutes, until when the job runs on, its superstep isn't known and no rank moves",
+     "if it lasts for more than five minutes, see the operator's log and the event CertificatesNotRenewed"},
     {kOperatorCutOff, "most sidecars don't answer", "MostAreSilent",
      "5 of the 8 sidecars of this job do not answer: the operator suspects its own network, so it ends and restarts "
      "nothing",

@@ -41,6 +41,7 @@ inline constexpr const char* kNotCheckpointable = "NotCheckpointable";
 inline constexpr const char* kSetsNotRemoved = "SetsNotRemoved";
 inline constexpr const char* kReportsRejected = "ReportsRejected";
 inline constexpr const char* kSidecarSilent = "SidecarSilent";
+inline constexpr const char* kCertificatesRefused = "CertificatesRefused";
 inline constexpr const char* kOperatorCutOff = "OperatorCutOff";
 inline constexpr const char* kStalled = "Stalled";
 inline constexpr const char* kUnreadable = "Unreadable";  // nothing is done about such a job

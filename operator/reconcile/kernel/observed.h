@@ -50,6 +50,7 @@ struct SidecarFacts : migrate::SidecarView {
   // The last of its messages that was rejected, wholly or in part, and why; "": none was.
   std::string rejected;
   SteadyTime rejected_at{}, rejected_logged{};
+  bool untrusted = false;  // it answers, but it or the operator doesn't accept the other's certificate
 };
 
 // All ranks complete a superstep together, so none is millions of them ahead of others that were heard lately. A rank that

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/core/counted.h"
+#include "base/core/first_few.h"
 #include "operator/reconcile/kernel/status.h"
 
 namespace bsp::reconcile {
@@ -37,6 +38,15 @@ class FirstOfPod {
   const bool alone_;
   std::set<std::string_view> pods_;
 };
+
+FirstFew untrusted_ranks(const Observed& o, const crds::BspJobStatus& status) {
+  FirstFew ranks;
+  if (!has_places(status.phase)) return ranks;
+  for (const crds::RankPlace& place : status.ranks)
+    if (const SidecarFacts* facts = o.sidecar(place.seat()); facts && facts->untrusted)
+      ranks.add(std::to_string(place.rank.value));
+  return ranks;
+}
 
 bool has_bad_node(const crds::RankPlace& place, const Observed& o) {
   const PodFacts* pod = o.pod(place.seat());
@@ -152,6 +162,15 @@ std::vector<const char*> warn_of_silence(const Observed& o, const Silence& silen
   if (silence.ranks.size() > kMostNamed) text += std::format("; and {} more", silence.ranks.size() - kMostNamed);
   const bool silent = !cut_off && !silence.ranks.empty();
   show(kSidecarSilent, silent, silent ? "NoAnswer" : "Heard", silent ? text : "every sidecar answers");
+  const FirstFew untrusted = untrusted_ranks(o, status);
+  show(
+      kCertificatesRefused, !untrusted.empty(), untrusted.empty() ? "Accepted" : "Renewing",
+      untrusted.empty()
+          ? "the sidecars and the operator accept each other's certificates"
+          : std::format("the operator and the sidecars of rank {} don't accept each other's certificates, as after the "
+                        "loss of its seed; new ones reach a pod within minutes, until when the job runs on, its "
+                        "superstep isn't known and no rank moves",
+                        untrusted.text()));
   return turned_on;
 }
 

@@ -170,8 +170,16 @@ TEST_P(CredentialsTest, ARunningJobStaysManagedAndCanBeDeleted) {
   const net::Credentials before = shown();
   ASSERT_NO_FATAL_FAILURE(bring_up());
   ASSERT_NO_FATAL_FAILURE(lead());
+  const auto refused = [&] {
+    for (const json& condition : status().value("conditions", json::array()))
+      if (condition["type"] == "CertificatesRefused") return condition["status"].get<std::string>();
+    return std::string();
+  };
+  EXPECT_TRUE(eventually([&] { return refused() == "True"; }))
+      << "a superstep that isn't known has a reason: " << status();
   ASSERT_TRUE(show_again(before)) << "the new leader renews them";
   EXPECT_TRUE(eventually([&] { return heard_ > 0; })) << "and is heard";
+  EXPECT_TRUE(eventually([&] { return refused() == "False"; })) << status();
   EXPECT_EQ(status()["phase"], "Running");
   EXPECT_EQ(status().value("attempt", 0), 0) << "nothing was restarted";
   EXPECT_TRUE(client_->get({kPod, "default", kPodName}));

@@ -6,6 +6,7 @@
 
 #include "crds/names.h"
 #include "operator/reconcile/kernel/status.h"
+#include "operator/reconcile/shell/job/progress.h"
 #include "tests/unit/reconcile/world.h"
 
 namespace bsp::reconcile {
@@ -297,6 +298,55 @@ TEST(Status, MixedUnitsOfWorkAreAConditionAndAnEvent) {
   ASSERT_THAT(notices_of(mixed).events, SizeIs(1));
   EXPECT_EQ(notices_of(mixed).events[0].reason, "MixedUnits");
   EXPECT_EQ(condition(after(true))->status, crds::ConditionStatus::kFalse);
+}
+
+// Nobody knows how far a rank is whose sidecar isn't heard.
+TEST(Status, NoProgramIsBlamedForSidecarsThatAreNotHeard) {
+  sim::World w;
+  ASSERT_TRUE(w.run_until(crds::JobPhase::kRunning));
+  Observed o = w.observe();
+  for (const bool untrusted : {true, false}) {
+    Progress progress;
+    const auto ended_after = [&](int seconds) {
+      o.steady += std::chrono::seconds(seconds);
+      progress.fill(o);
+      return o.superstep_ended;
+    };
+    SidecarFacts& silent = o.sidecars.at(Seat{"job-r0-g0"});
+    const SteadyTime first = ended_after(0);
+    EXPECT_EQ(ended_after(10), first);
+    (untrusted ? silent.untrusted = true : (silent.unreachable_since = o.steady, true));
+    EXPECT_EQ(ended_after(1000), o.steady);
+    silent.untrusted = false, silent.unreachable_since = {};
+    const SteadyTime heard = o.steady;
+    EXPECT_EQ(ended_after(10), heard) << "when it was heard last";
+  }
+}
+
+TEST(Status, CertificatesThatAreRefusedAreACondition) {
+  sim::World w;
+  ASSERT_TRUE(w.run_until(crds::JobPhase::kRunning));
+  Observed o = w.observe();
+  const auto after = [&] {
+    const Step out = reconcile_job(o, unadvised(o), w.limits, w.job_limits);
+    o.job.status = status_of(out);
+    return out;
+  };
+  const auto condition = [&] { return crds::find_condition(o.job.status.conditions, "CertificatesRefused"); };
+  after();
+  EXPECT_FALSE(condition());
+  for (const char* pod : {"job-r0-g0", "job-r1-g0"}) o.sidecars.at(Seat{pod}).untrusted = true;
+  const Step refused = after();
+  ASSERT_TRUE(condition());
+  EXPECT_EQ(condition()->status, crds::ConditionStatus::kTrue);
+  EXPECT_THAT(condition()->message, HasSubstr("the operator and the sidecars of rank 0, 1 don't accept each other's"));
+  EXPECT_TRUE(refused.change());
+  ASSERT_THAT(notices_of(refused).events, SizeIs(1));
+  EXPECT_EQ(notices_of(refused).events[0].reason, "CertificatesRefused");
+  EXPECT_FALSE(after().change()) << "said once";
+  for (auto& [seat, facts] : o.sidecars) facts.untrusted = false;
+  after();
+  EXPECT_EQ(condition()->status, crds::ConditionStatus::kFalse);
 }
 
 TEST(Status, AProgramWithoutSuperstepsIsWarnedOfOnceWithItsCalls) {

@@ -19,9 +19,14 @@ void Progress::fill(Observed& o) {
       newest_at_ = o.steady;
     }
   std::uint64_t completed = ~0ull;
-  for (const crds::RankPlace& place : status.ranks)
-    if (const SidecarFacts* sidecar = o.sidecar(place.seat())) completed = std::min(completed, sidecar->completed);
-  if (superstep_ended_ == SteadyTime{} || completed != completed_ || status.phase != crds::JobPhase::kRunning) {
+  bool heard = true;  // else the ranks may be further than it seems
+  for (const crds::RankPlace& place : status.ranks) {
+    const SidecarFacts* sidecar = o.sidecar(place.seat());
+    if (sidecar) completed = std::min(completed, sidecar->completed);
+    heard &= sidecar && sidecar->answers() && !sidecar->untrusted;
+  }
+  if (!heard || superstep_ended_ == SteadyTime{} || completed != completed_ ||
+      status.phase != crds::JobPhase::kRunning) {
     completed_ = completed;
     superstep_ended_ = o.steady;
   }

@@ -180,6 +180,7 @@ void Sidecars::heard(const std::shared_ptr<Node>& node, std::uint64_t known, con
   if (answer.error().code == ErrorCode::kUntrusted) {
     // It answers, so it is not silent; its credentials must be renewed.
     log_debug("a sidecar's credentials or ours are not accepted", {{"error", answer.error().message}});
+    note_untrusted(node->seat);
     if (!untrusted_.exchange(true)) notify();
   } else {
     note_unreachable(node->seat);
@@ -270,6 +271,7 @@ bool Sidecars::note_status(Node& node, std::uint64_t known, const nlohmann::json
     if (!tracked_.contains(seat)) return true;
     never_answered_.erase(seat);
     SidecarFacts& facts = facts_[seat];
+    facts.untrusted = false;
     facts.vouchers = {};
     facts.throttled = status->throttled;
     migrate::note_status(facts, std::move(*status), now);
@@ -284,7 +286,8 @@ void Sidecars::note_unreachable(const Seat& seat) {
     // Also for one that never answered, since a new operator has heard none and must not wait forever.
     if (!tracked_.contains(seat)) return;
     const auto known = facts_.find(seat);
-    SteadyTime& since = known == facts_.end() ? never_answered_[seat] : known->second.unreachable_since;
+    (known == facts_.end() ? never_answered_[seat].untrusted : known->second.untrusted) = false;
+    SteadyTime& since = known == facts_.end() ? never_answered_[seat].since : known->second.unreachable_since;
     if (since == SteadyTime{}) {
       since = std::chrono::steady_clock::now();
       first = true;
@@ -293,13 +296,22 @@ void Sidecars::note_unreachable(const Seat& seat) {
   if (first) notify();
 }
 
+void Sidecars::note_untrusted(const Seat& seat) {
+  const std::lock_guard lock(mutex_);
+  if (!tracked_.contains(seat)) return;
+  // One that did not answer may be gone all the same, and another pod have its address.
+  const auto known = facts_.find(seat);
+  (known == facts_.end() ? never_answered_[seat].untrusted : known->second.untrusted) = true;
+}
+
 // nullptr: it has neither answered nor failed to answer. With the lock held.
 SidecarFacts* Sidecars::facts_of(const Seat& seat) {
   if (const auto it = facts_.find(seat); it != facts_.end()) return &it->second;
   const auto silent = never_answered_.find(seat);
   if (silent == never_answered_.end()) return nullptr;
   SidecarFacts& facts = facts_[seat];
-  facts.unreachable_since = silent->second;
+  facts.unreachable_since = silent->second.since;
+  facts.untrusted = silent->second.untrusted;
   never_answered_.erase(silent);
   return &facts;
 }
@@ -399,7 +411,11 @@ void Sidecars::begin_wave(std::uint32_t number) {
 std::map<Seat, SidecarFacts> Sidecars::facts() const {
   std::lock_guard lock(mutex_);
   std::map<Seat, SidecarFacts> all = facts_;
-  for (const auto& [seat, since] : never_answered_) all[seat].unreachable_since = since;
+  for (const auto& [seat, unheard] : never_answered_) {
+    SidecarFacts& facts = all[seat];
+    facts.unreachable_since = unheard.since;
+    facts.untrusted = unheard.untrusted;
+  }
   doubt_claims(all, std::chrono::steady_clock::now());
   return all;
 }

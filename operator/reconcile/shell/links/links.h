@@ -142,6 +142,7 @@ class Sidecars {
   bool take_page(Node& node, const Page& page, const nlohmann::json& header);
   void note_rejected(const Seat& seat, std::string why);
   void note_unreachable(const Seat& seat);
+  void note_untrusted(const Seat& seat);
   void note_answer(const Seat& seat, const migrate::Action& action, const Result<net::Answer>& answer);
   void note_heard(const std::string& pod, bool hears, const std::string& who, SteadyTime now);
   void note_who_hears(const std::string& who, const nlohmann::json& answer);
@@ -149,6 +150,11 @@ class Sidecars {
   void notify() const {
     if (options_.changed) options_.changed();
   }
+
+  struct Unheard {
+    SteadyTime since{};      // as SidecarFacts::unreachable_since
+    bool untrusted = false;  // likewise
+  };
 
   SidecarThread& thread_;
   net::Loop& loop_;
@@ -159,8 +165,8 @@ class Sidecars {
   const std::shared_ptr<CallLimit> plans_ = std::make_shared<CallLimit>(kPlansAtOnce);
   mutable std::mutex mutex_;  // of all below
   std::map<Seat, std::string> tracked_;
-  std::map<Seat, SidecarFacts> facts_;         // of sidecars that have said something; and …
-  std::map<Seat, SteadyTime> never_answered_;  // … since when the others don't answer; facts take ten times the memory
+  std::map<Seat, SidecarFacts> facts_;      // of sidecars that have said something; and …
+  std::map<Seat, Unheard> never_answered_;  // … the others; facts take ten times the memory
   std::vector<wire::RankReport> reports_;
   std::size_t held_ = 0;  // supersteps in them
   double round_trip_ = 0.002;
