@@ -59,8 +59,6 @@ void show_jobs(Exposition& out, const std::vector<reconcile::JobMetrics>& jobs) 
   each("bsp_job_ranks", "gauge", "Number of MPI processes.", [](const Job& j) { return static_cast<double>(j.ranks); });
   each("bsp_job_superstep", "gauge", "Last superstep completed by all ranks.",
        [](const Job& j) { return static_cast<double>(j.superstep); });
-  each("bsp_job_imbalance", "gauge", "Slowest rank's time divided by the mean, minus 1, in the last superstep.",
-       [](const Job& j) { return j.imbalance; });
   each("bsp_job_moves", "gauge", "Successful migrations.", [](const Job& j) { return static_cast<double>(j.moves); });
   each("bsp_job_gain_seconds", "gauge", "Measured gain of all migrations in seconds.",
        [](const Job& j) { return j.gain_seconds; });

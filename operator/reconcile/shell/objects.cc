@@ -199,7 +199,6 @@ JobMetrics job_metrics(const Object& job) {
   metrics.superstep = count_at<std::int64_t>(status, "superstep");
   metrics.moves = count_at<std::int64_t>(part_at(status, "migrations"), "succeeded");
   metrics.restarts = count_at<std::int64_t>(status, "attempt");
-  metrics.imbalance = real(status, "imbalance");
   metrics.gain_seconds = real(status, "realisedGainSeconds");
   return metrics;
 }

@@ -24,7 +24,6 @@ struct JobMetrics {
   std::int64_t superstep = 0;
   std::int64_t moves = 0;  // succeeded
   std::int64_t restarts = 0;
-  double imbalance = 0;
   double gain_seconds = 0;  // realised
 };
 JobMetrics job_metrics(const kube::Object& job);
