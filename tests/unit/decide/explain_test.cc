@@ -40,7 +40,7 @@ TEST(Explain, AMoveSaysWhatItGainsAndWhatIsOnlyAssumed) {
   World world({{"slow", 1, 5e8, 1}, {"fast", 1, 1e9, 1}}, {0});
   auto plan = world.plan({.heuristic = Heuristic::kAutoMig, .alpha0 = 4});
   EXPECT_EQ(headline(*plan, world.snapshot),
-            "call after superstep 4: AutoMig moves 1 of 1 ranks, pf 2 s → 1.001 s (-50.0 %)");
+            "call after superstep 4: AutoMig moves 1 of 1 rank, pf 2 s → 1.001 s (-50.0 %)");
   EXPECT_EQ(describe(plan->moves.at(0), world.snapshot),
             "rank 0: slow/slow-0 → fast/fast-0, its superstep 1 s shorter, 3.999 s gained over 4 supersteps, "
             "costs 1 ms once (speed and cost assumed, not measured)");
