@@ -1,7 +1,7 @@
-// simulate-cluster [--first SEED] [--seeds N] [--seconds S] [--trace] [--twice]
+// simulate-cluster [--first SEED] [--seeds N] [--seconds S] [--trace] [--twice] [--plan]
 //
 // Runs one world for each seed and ends with 1 at the first that breaks a rule, with its seed and what happened. --trace prints that
-// for each; --twice runs each seed twice, which must be the same.
+// for each; --twice runs each seed twice, which must be the same; --plan only says what each is made of.
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_P
 int main(int argc, char** argv) {
   std::uint64_t first = 0, seeds = 1000;
   double seconds = 0;
-  bool trace = false, twice = false;
+  bool trace = false, twice = false, plan = false;
   for (int i = 1; i < argc; ++i) {
     const std::string option = argv[i];
     const auto value = [&] { return i + 1 < argc ? argv[++i] : "0"; };
@@ -45,6 +45,8 @@ int main(int argc, char** argv) {
       trace = true;
     else if (option == "--twice")
       twice = true;
+    else if (option == "--plan")
+      plan = true;
     else
       return std::fprintf(stderr, "unknown option %s\n", option.c_str()), 2;
   }
@@ -54,6 +56,8 @@ int main(int argc, char** argv) {
   if (std::getenv("BSP_LOG") == nullptr) bsp::set_log_level(kNone);
   std::map<std::string, std::uint64_t> sum;
   std::uint64_t seed = first;
+  for (; plan && seed < first + seeds; ++seed) std::printf("%s\n", Swarm(seed).text().c_str());
+  if (plan) return 0;
   for (; seed < first + seeds && (seconds == 0 || processor_seconds() < seconds); ++seed) {
     const Outcome outcome = World(Swarm(seed)).run();
     if (trace) std::printf("%s", outcome.trace.c_str());

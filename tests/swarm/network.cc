@@ -36,7 +36,7 @@ void Transport::send(std::uint64_t connection, const net::Peer& peer, std::strin
   };
   // The first copy of a message that its sender has repeated over a new connection: it comes when the old one lets it go.
   if (world_.chance(swarm.again))
-    world_.mail().send(last + world_.draw(5, 600),
+    world_.mail().send(last + world_.draw(5, swarm.again_by),
                        [&world = world_, node = node_, peer, verb = std::string(verb), fields] {
                          world.arrive(node, peer, verb, fields, [](const Result<nlohmann::json>&) {});
                        });

@@ -81,6 +81,13 @@ Swarm::Swarm(std::uint64_t with_seed) : seed(with_seed) {
   const double share = one_of(random, {0.1, 0.3, 0.6});
   for (int kind = harmless ? static_cast<int>(Fault::kSidecarRestarts) : 0; kind < kFaults; ++kind)
     if (coin(share)) kinds.insert(static_cast<Fault>(kind));
+  // In supersteps that are long, what is late finds its superstep still to come.
+  if (coin(0.4)) {
+    superstep_low = one_of(random, {5, 20}), superstep_high = 6 * superstep_low;
+    supersteps = static_cast<std::uint64_t>(draw(10, 40));
+  }
+  // A copy that comes soon finds the next attempt of its gate.
+  if (coin(0.5)) again_by = one_of(random, {20, 60, 200});
 }
 
 bool Swarm::is_harmless() const {
@@ -90,11 +97,12 @@ bool Swarm::is_harmless() const {
 std::string Swarm::text() const {
   std::string text = std::format(
       "seed {}: {} ranks, {} a pod, {} slots on each of {} slow and {} fast nodes, {} operators, {} "
-      "supersteps{}{}{}{}; "
-      "late {} by {}, again {}, lost {}, writes {}, watch {}; moves {}, faults {} until {}:",
-      seed, ranks, seats, slots, slow, fast, operators, supersteps, traps_sigterm ? ", traps SIGTERM" : "",
-      checkpoints ? ", checkpoints" : "", old_sidecars ? ", old sidecars" : "", forgetful ? ", forgetful sidecars" : "",
-      late, late_by, again, loss, write_loss, watch_lag, moves, faults, faults_until);
+      "supersteps of {} to {}{}{}{}{}; "
+      "late {} by {}, again {} by {}, lost {}, writes {}, watch {}; moves {}, faults {} until {}:",
+      seed, ranks, seats, slots, slow, fast, operators, supersteps, superstep_low, superstep_high,
+      traps_sigterm ? ", traps SIGTERM" : "", checkpoints ? ", checkpoints" : "", old_sidecars ? ", old sidecars" : "",
+      forgetful ? ", forgetful sidecars" : "", late, late_by, again, again_by, loss, write_loss, watch_lag, moves,
+      faults, faults_until);
   for (const Fault kind : kinds) text += std::format(" {};", to_string(kind));
   return text;
 }

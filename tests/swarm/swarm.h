@@ -41,13 +41,15 @@ struct Swarm {
   std::uint32_t slow = 2, fast = 2;    // nodes of each Set
   int operators = 1;
   std::uint64_t supersteps = 200;
+  int superstep_low = 1, superstep_high = 4;  // ticks of each
   bool traps_sigterm = false;  // and ends when its grace period is over
   bool checkpoints = false;
   bool old_sidecars = false;  // that know no tokens
   bool forgetful = false;     // sidecars that lose every order
   double late = 0;            // share of the messages that are late …
   int late_by = 1;            // … by so many ticks at most
-  double again = 0;           // share of the messages of which a copy comes late, over a connection that was given up
+  double again = 0;           // share of the messages of which a copy comes late, over a connection that was given up …
+  int again_by = 600;         // … by so many ticks at most
   double loss = 0;            // share of the messages that are lost
   double write_loss = 0;      // share of the API server's answers to writes that are lost
   int watch_lag = 0;          // ticks

@@ -19,13 +19,15 @@ using simulated::Process;
 
 namespace {
 
-constexpr simulated::Pace kPace{.superstep = {1, 4},
-                                .close = {1, 3},
-                                .dump = {1, 8},
-                                .stream = {1, 8},
-                                .restore = {1, 8},
-                                .enter = {0, 3},
-                                .tick_ns = 100'000'000};
+simulated::Pace pace_of(const Swarm& swarm) {
+  return {.superstep = {swarm.superstep_low, swarm.superstep_high},
+          .close = {1, 3},
+          .dump = {1, 8},
+          .stream = {1, 8},
+          .restore = {1, 8},
+          .enter = {0, 3},
+          .tick_ns = 100'000'000};
+}
 // After the last fault. A pod that is not heard any more is waited for for minutes, and an attempt may start again.
 constexpr int kPatience = 1800 * kTicksPerSecond;
 
@@ -38,7 +40,8 @@ std::uint64_t hash_of(const std::string& text) {
 }  // namespace
 
 World::World(const Swarm& swarm)
-    : simulated::Cluster({.ranks = swarm.ranks, .supersteps = swarm.supersteps, .pace = kPace, .seed = swarm.seed}),
+    : simulated::Cluster(
+          {.ranks = swarm.ranks, .supersteps = swarm.supersteps, .pace = pace_of(swarm), .seed = swarm.seed}),
       swarm_(swarm),
       store_(tick_),
       faults_(std::make_unique<Faults>(*this)) {
