@@ -21,6 +21,7 @@ namespace bsp::sidecar {
 
 struct Program {
   bool init_connected = false;
+  std::string unfit;  // why this sidecar can't work with its bsp-init; "": it can, or there was none yet
   std::optional<control::ProgramState> state;  // none before the first hello
   std::optional<uid_t> uid;
   std::optional<gid_t> gid;

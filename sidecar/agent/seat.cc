@@ -83,6 +83,8 @@ void Seat::operator_spoke() {
 
 void Seat::on_init_message(const control::FromInit& message) {
   const bool hello = std::holds_alternative<control::Hello>(message);
+  if (hello) judge(std::get<control::Hello>(message));
+  if (!program_.unfit.empty()) return refresh();  // what it says may mean something else
   program_.apply(message, realtime_ns());
   transfers_.on_init(message);
   saves_.on_init(message);
@@ -112,6 +114,15 @@ void Seat::on_init_message(const control::FromInit& message) {
                         transfers_.status().phase == wire::TransferPhase::kSent;
   if (has_left || std::holds_alternative<control::Vacated>(message)) become_free();
   refresh();
+}
+
+void Seat::judge(const control::Hello& hello) {
+  if (control::is_understood(hello.protocol)) return program_.unfit.clear();
+  program_.unfit = std::format(
+      "bsp-init speaks version {} of its protocol and the sidecar version {}: give both one runtime image, or those of "
+      "two releases in a row",
+      hello.protocol, control::kProtocol);
+  log_error("cannot work with bsp-init", {{"seat", number_}, {"reason", program_.unfit}});
 }
 
 void Seat::become_free() {
@@ -248,7 +259,9 @@ wire::RankStatus Seat::current_status() const {
   std::uint64_t gate = BSP_RING_LOAD_SEQ(ring_->gate);
   if (bsp_gate_state_of(gate) != BSP_GATE_NONE) s.gate_superstep = bsp_gate_superstep(gate);
   s.gate_committed = bsp_gate_state_of(gate) == BSP_GATE_COMMITTED || bsp_gate_state_of(gate) == BSP_GATE_DROPPING;
-  s.blocked_reason = ring_.intact() ? collect::blocked_reason(*ring_) : std::string(kRingDamaged);
+  s.blocked_reason = !program_.unfit.empty()  ? program_.unfit
+                     : ring_.intact() ? collect::blocked_reason(*ring_)
+                                      : std::string(kRingDamaged);
   s.postponed = BSP_RING_LOAD(ring_->postponed);
   s.collective = collect::most_called(*ring_);
   s.exit_code = program_.exit_code;

@@ -107,6 +107,8 @@ class Seat {
   void become_free();
   // Now, or once no other rank needs this pod.
   void dismiss_init();
+  // Whether bsp-init is of a version that this sidecar understands.
+  void judge(const control::Hello& hello);
   // Asks bsp-init to continue the program if the open epoch is its next one.
   void continue_if_due();
   // Call once the program inherited from a previous sidecar is known. If it is opening an epoch, it depends on a PMIx

@@ -52,6 +52,7 @@ Result<json> Seat::cancel_gate(const net::Request& request) {
 
 Result<json> Seat::receive(const net::Request& request) {
   BSP_TRY(const auto asked, wire::read_request<wire::ReceiveRequest>(request.fields));
+  if (!program_.unfit.empty()) return fail(ErrorCode::kRefused, program_.unfit);
   return nothing(transfers_.receive(asked.migration, asked.from_pod, asked.restore));
 }
 
@@ -91,6 +92,7 @@ void Seat::watch(net::Request& request, net::Reply reply) {
 
 Result<json> Seat::open_epoch(const net::Request& request) {
   BSP_TRY(const auto asked, wire::read_request<wire::EpochRequest>(request.fields));
+  if (!program_.unfit.empty()) return fail(ErrorCode::kRefused, program_.unfit);
   // PMIx rejects a client of another user than it was opened for, and Open MPI then waits for ever.
   if (!program_.uid && !pod_.config.without_init)
     return fail(ErrorCode::kUnavailable, "bsp-init has not connected yet, so the program's user is unknown", true);
@@ -178,6 +180,7 @@ Result<json> Seat::save_image(const net::Request& request) {
 
 Result<json> Seat::load_image(const net::Request& request) {
   BSP_TRY(const auto asked, wire::read_request<wire::LoadRequest>(request.fields));
+  if (!program_.unfit.empty()) return fail(ErrorCode::kRefused, program_.unfit);
   BSP_TRY(const ImageKeys image, image_of(asked.image));
   pod_.stop_benchmark();  // all ranks wait for it
   return nothing(transfers_.load(wire::set_name(asked.image.set), image, asked.digest, asked.ignore_files));

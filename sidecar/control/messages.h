@@ -40,11 +40,18 @@ constexpr auto names_of(Of<ProgramState>) {
 enum class Mode { kRun, kRestore };
 constexpr auto names_of(Of<Mode>) { return std::to_array<std::string_view>({"run", "restore"}); }
 
+// Raised when a message gets another meaning. Either end may be one version newer, as an upgrade of the runtime image makes it;
+// further ones aren't tried, since what they say may mean something else.
+inline constexpr std::uint32_t kProtocol = 1;
+constexpr bool is_understood(std::uint32_t protocol) {
+  return protocol > 0 && (protocol > kProtocol ? protocol - kProtocol : kProtocol - protocol) <= 1;
+}
+
 // --- bsp-init -> sidecar ---------------------------------------------------------------------------
 // The first packet after each connect: the complete state.
 struct Hello {
   static constexpr std::string_view kVerb = "hello";
-  std::uint32_t protocol = 1;
+  std::uint32_t protocol = kProtocol;
   Mode mode = Mode::kRun;
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;

@@ -369,7 +369,7 @@ void JobKernel::check_pod(const crds::RankPlace& place, const PodFacts& pod, Not
   else if (!s)
     not_ready.add(place, "has a sidecar that never answered");
   else if (!s->init_connected)
-    not_ready.add(place, "has no bsp-init");
+    not_ready.add(place, s->blocked_reason.empty() ? "has no bsp-init" : s->blocked_reason);
 }
 
 void JobKernel::wait_for(const NotReady& not_ready) {

@@ -214,6 +214,33 @@ TEST_F(Seats, AreFreeAlsoIfTheirSidecarWasDownThen) {
   EXPECT_EQ(sidecar.status(1).admitted_epoch, 0u);
 }
 
+// A wave that would move a rank there is rolled back for this reason before any rank stops.
+TEST(Seat, RefusesWhatNeedsABspInitThatItDoesNotUnderstand) {
+  RealSidecar sidecar;
+  control::Hello hello{
+      .mode = control::Mode::kRestore, .uid = ::getuid(), .gid = ::getgid(), .state = ProgramState::kWaiting};
+  const json receives = reflect::write(wire::ReceiveRequest{"m1", "job-r1-g0", true});
+  for (const std::uint32_t protocol : {0u, control::kProtocol + 2, UINT32_MAX}) {
+    hello.protocol = protocol;
+    ASSERT_NO_FATAL_FAILURE(sidecar.connect_init(hello));
+    const std::string says =
+        std::format("bsp-init speaks version {} of its protocol and the sidecar version 1", protocol);
+    sidecar.wait_until([&](const auto& s) { return s.blocked_reason.starts_with(says); });
+    EXPECT_FALSE(sidecar.status().init_connected);
+    const auto refused = sidecar.ask(wire::kReceive, receives);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::kRefused);
+    EXPECT_THAT(refused.error().message, testing::HasSubstr(says));
+  }
+  // One release newer, and our own.
+  for (const std::uint32_t protocol : {control::kProtocol + 1, control::kProtocol}) {
+    hello.protocol = protocol;
+    ASSERT_NO_FATAL_FAILURE(sidecar.connect_init(hello));
+    sidecar.wait_until([](const auto& s) { return s.init_connected && s.blocked_reason.empty(); });
+    EXPECT_TRUE(sidecar.ask(wire::kReceive, receives));
+  }
+}
+
 TEST(Seat, OfAPodThatHasOneEndsWithItsRank) {
   RealSidecar alone;
   ASSERT_TRUE(alone.ask(wire::kPrepareEpoch, json(plan_of(1, {0}))));
