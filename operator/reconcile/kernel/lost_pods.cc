@@ -87,7 +87,7 @@ void VanishedPods::add(const crds::BspJobStatus& status, const std::function<boo
     const Duration grace =
         from_seconds(static_cast<double>(std::min<std::uint64_t>(facts.grace_seconds, 1'000'000'000)));
     facts.deleting = facts.vanished = true;
-    facts.grace_over = now > missed.since + grace + fencing::kMargin;
+    facts.grace_over = now > missed.since + grace + kKubeletHangs + fencing::kMargin;
   }
 }
 
@@ -149,12 +149,13 @@ void VanishedPods::miss(const std::string& pod, PodFacts facts, SteadyTime now) 
     missed->second.facts.apps = std::move(facts.apps);  // another of its seats
 }
 
-void VanishedPods::settle(const std::map<std::string, PodFacts>& pods) {
-  std::erase_if(missed_, [&](const auto& entry) {
+void VanishedPods::settle(const std::map<std::string, PodFacts>& pods, SteadyTime now) {
+  std::erase_if(missed_, [&](auto& entry) {
     const auto pod = pods.find(entry.first);
-    const bool over = pod != pods.end() && pod->second.abandoned;
-    if (over) ended_.insert(entry.second.facts.uid);
-    return over;
+    if (pod == pods.end()) return false;
+    if (pod->second.lost) entry.second.since = now;
+    if (pod->second.abandoned) ended_.insert(entry.second.facts.uid);
+    return pod->second.abandoned;
   });
 }
 

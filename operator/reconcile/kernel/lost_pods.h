@@ -53,7 +53,9 @@ class LostPods {
 // copy of its rank may run meanwhile.
 //
 //   the container was seen terminated, or the sidecar said Exited, or the pod never had a node  it has ended
-//   else, where its node answers                     it has ended kMargin after the pod's grace period, as its kubelet sees to it
+//   else, where its node answers                     it has ended kKubeletHangs + kMargin after the pod's grace period, as its kubelet
+//                                                    sees to it; counted anew if the node was silent meanwhile, since that may mean
+//                                                    that only the kubelet hung, which asks the program to end once it is back
 //   else                                             as a pod that is being deleted there (lost_pods.h)
 //
 // Until then it stays in Observed::pods, as one that is being deleted; so a pod that is missing there has ended for certain. It stands
@@ -62,11 +64,14 @@ class LostPods {
 // Times are on this operator's steady clock, from when it missed the pod.
 class VanishedPods {
  public:
+  // A kubelet that hangs is seen by its Node only after the node-monitor-grace-period: 50 s, 40 s before Kubernetes 1.32.
+  static constexpr std::chrono::seconds kKubeletHangs{50};
+
   // `has_exited`: what the sidecar of that pod has said, also while its object is gone. Call it in each reconcile, with all pods of
   // the job, before LostPods::judge; and settle() with the same ones after that.
   void add(const crds::BspJobStatus& status, const std::function<bool(const std::string& pod)>& has_exited,
            SteadyTime now, std::map<std::string, PodFacts>& pods);
-  void settle(const std::map<std::string, PodFacts>& pods);
+  void settle(const std::map<std::string, PodFacts>& pods, SteadyTime now);
 
  private:
   struct Seen {

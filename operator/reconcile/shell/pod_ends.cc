@@ -37,7 +37,7 @@ void PodEnds::judge(Cluster& cluster, const Sidecars& sidecars) {
   const auto has_exited = [&](const std::string& pod) { return sidecars.has_exited(pod); };
   if (scheduled_) vanished_.add(status, has_exited, cluster.steady, cluster.pods);
   lost_.judge(cluster.pods, state, status.epoch ? &*status.epoch : nullptr, cluster.steady);
-  vanished_.settle(cluster.pods);
+  vanished_.settle(cluster.pods, cluster.steady);
   if (ranks_run(status))
     for (const crds::RankPlace& place : status.ranks)
       if (!place.node.empty() && !cluster.nodes->find(place.node) && state(place.node) == NodeState::kGone)

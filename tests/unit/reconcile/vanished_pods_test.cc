@@ -58,6 +58,15 @@ TEST(VanishedPod, FirstSeenWithoutANodeIsWaitedForAllTheSame) {
   }
 }
 
+// Its Node is shown as ready all the time: the kubelet hangs for 39 s, asks the program to end, and gives it 30 s.
+TEST(VanishedPod, OfAKubeletThatHangsIsWaitedForAllTheSame) {
+  sim::World w({.ranks = 2});
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << how(w);
+  w.vanish("job-r1-g0", kGraceTicks + 39 * 5);
+  ASSERT_TRUE(w.run_until([&] { return w.job.status.attempt == 1 && w.job.status.phase == JobPhase::kRunning; }, 1000))
+      << how(w);
+}
+
 TEST(VanishedPod, IsMissedByALeaderThatNeverSawIt) {
   for (const JobPhase phase : {JobPhase::kRunning, JobPhase::kRestarting}) {
     sim::World w({.ranks = 2});
@@ -84,7 +93,7 @@ TEST(VanishedPod, OfAWaveIsWaitedForInEachPhase) {
       w.migrate_by_hand("by-hand", 0, "fast");
       ASSERT_TRUE(w.run_until(phase)) << how(w);
       w.vanish(target ? "job-r0-g1" : "job-r0-g0", kGraceTicks);
-      w.run_until([&] { return !w.violation.empty(); }, 700);
+      w.run_until([&] { return !w.violation.empty(); }, 1000);
       EXPECT_EQ(w.violation, "") << crds::to_string(phase) << (target ? " target" : " source") << '\n' << w.trace;
       EXPECT_EQ(w.job.status.phase, JobPhase::kRunning) << w.trace;
     }
@@ -113,7 +122,7 @@ struct Vanished : testing::Test {
   // After an observation of `pods`.
   std::map<std::string, PodFacts> after(std::map<std::string, PodFacts> pods, Duration at = {}) {
     vanished.add(status, [&](const std::string& pod) { return exited.contains(pod); }, start + at, pods);
-    vanished.settle(pods);
+    vanished.settle(pods, start + at);
     return pods;
   }
   VanishedPods vanished;
@@ -127,14 +136,26 @@ TEST_F(Vanished, IsShownAsOneThatIsBeingDeletedUntilItsGracePeriodIsLongOver) {
   const PodFacts missed = after({}).at("p");
   EXPECT_TRUE(missed.vanished && missed.deleting && !missed.grace_over);
   EXPECT_EQ(missed.node, "a");
-  EXPECT_FALSE(after({}, 10s + fencing::kMargin).at("p").grace_over);
-  EXPECT_TRUE(after({}, 11s + fencing::kMargin).at("p").grace_over);
+  const Duration waits = 10s + VanishedPods::kKubeletHangs + fencing::kMargin;
+  EXPECT_FALSE(after({}, waits).at("p").grace_over);
+  EXPECT_TRUE(after({}, waits + 1s).at("p").grace_over);
   std::map<std::string, PodFacts> ended = {{"p", facts()}};
   ended.at("p").vanished = ended.at("p").abandoned = true;
-  vanished.settle(ended);
+  vanished.settle(ended, start);
   EXPECT_TRUE(after({}).empty()) << "once it has ended it is missed no more";
   status.vanished = {{"p", "u", "a", 10}};
   EXPECT_TRUE(after({}).empty()) << "though it is still stored";
+}
+
+// Its kubelet asks the program to end only when it is back.
+TEST_F(Vanished, IsWaitedForAnewWhenItsNodeAnswersAgain) {
+  after({{"p", facts()}});
+  auto silent = after({}, 1s);
+  silent.at("p").lost = true;
+  vanished.settle(silent, start + 10min);
+  const Duration waits = 10s + VanishedPods::kKubeletHangs + fencing::kMargin;
+  EXPECT_FALSE(after({}, 10min + waits).at("p").grace_over);
+  EXPECT_TRUE(after({}, 10min + waits + 1s).at("p").grace_over);
 }
 
 TEST_F(Vanished, IsNoneWhoseEndSomebodyHasSaid) {

@@ -142,7 +142,7 @@ Observed World::observe() {
       steady, o.pods);
   for (auto& [name, facts] : o.pods)
     if (facts.vanished) facts.abandoned = facts.grace_over;  // its node answers
-  vanished_.settle(o.pods);
+  vanished_.settle(o.pods, steady);
   std::erase_if(known_, [&](const auto& entry) { return !tracked.contains(entry.first); });
   if (known_wave_ != job.status.wave) {
     known_wave_ = job.status.wave;
