@@ -259,9 +259,9 @@ wire::RankStatus Seat::current_status() const {
   std::uint64_t gate = BSP_RING_LOAD_SEQ(ring_->gate);
   if (bsp_gate_state_of(gate) != BSP_GATE_NONE) s.gate_superstep = bsp_gate_superstep(gate);
   s.gate_committed = bsp_gate_state_of(gate) == BSP_GATE_COMMITTED || bsp_gate_state_of(gate) == BSP_GATE_DROPPING;
-  s.blocked_reason = !program_.unfit.empty()  ? program_.unfit
-                     : ring_.intact() ? collect::blocked_reason(*ring_)
-                                      : std::string(kRingDamaged);
+  s.blocked_reason = !program_.unfit.empty() ? program_.unfit
+                     : ring_.intact()        ? collect::blocked_reason(*ring_)
+                                             : std::string(kRingDamaged);
   s.postponed = BSP_RING_LOAD(ring_->postponed);
   s.collective = collect::most_called(*ring_);
   s.exit_code = program_.exit_code;
