@@ -53,6 +53,16 @@ std::string trimmed(std::string text) {
   return text;
 }
 
+std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    lines.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
 struct Cause {
   std::string_view sign, remedy;
   ErrorCode code;
@@ -336,6 +346,15 @@ Result<std::unique_ptr<StoredImage>> Bucket::open(const ImageName& name, GivenUp
   return std::make_unique<StoredObject>(*this, std::move(run));
 }
 
+Result<void> Bucket::mark_whole(const ImageName& name, GivenUp given_up) const {
+  BSP_TRY(const std::string path, path_of(name));
+  BSP_TRY(auto run, start({"rcat", path.substr(0, path.rfind('/') + 1) + mark_name(name)}, given_up));
+  NewObject mark(*this, std::move(run));
+  // Not every server takes an object of no bytes that comes as a stream.
+  BSP_CHECK_OK(mark.write(std::as_bytes(std::span("\n", 1))));
+  return mark.publish();
+}
+
 // --- Removal -------------------------------------------------------------------------------------------
 
 Result<std::vector<std::uint64_t>> Bucket::remove_sets(const std::string& job_uid, std::uint64_t below,
@@ -343,17 +362,26 @@ Result<std::vector<std::uint64_t>> Bucket::remove_sets(const std::string& job_ui
   BSP_TRY(const std::string of_job, path_of(job_uid));
   BSP_TRY(const Answer listed, ask({"lsf", "--dirs-only", of_job}, given_up));
   if (listed.status != 0) return failed(listed);
+  const ListFiles list = [&](std::uint64_t set) -> Result<std::vector<std::string>> {
+    BSP_TRY(const Answer files, ask({"lsf", "--files-only", of_job + "/" + set_name(set)}, given_up));
+    if (files.status == kNoDirectory) return std::vector<std::string>{};
+    if (files.status != 0) return failed(files);
+    return lines_of(files.out);
+  };
   std::vector<std::uint64_t> removed;
-  std::string_view rest = listed.out;
-  while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    std::string_view line = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-    if (line.ends_with('/')) line.remove_suffix(1);
+  for (std::string& line : lines_of(listed.out)) {
+    if (line.ends_with('/')) line.pop_back();
     const auto set = set_of(line);
     if (!set || *set >= below || std::ranges::contains(keep, *set)) continue;
-    const auto done = ask({"delete", std::format("{}/{}", of_job, set_name(*set))}, given_up);
-    if (done && done->status == 0) removed.push_back(*set);
+    const auto needed = needed_files(*set, below, keep, list);
+    if (!needed) continue;
+    std::vector<std::string> words = {"delete", std::format("{}/{}", of_job, set_name(*set))};
+    for (const std::string& file : *needed) {
+      words.emplace_back("--exclude");
+      words.push_back("/" + file);
+    }
+    const auto done = ask(std::move(words), given_up);
+    if (done && done->status == 0 && needed->empty()) removed.push_back(*set);
   }
   // Parts of uploads whose client was killed count as storage until somebody takes them back. Not every server can list them.
   if (const auto swept = ask({"backend", "cleanup", of_job, "-o", "max-age=1h"}, given_up);

@@ -30,6 +30,7 @@ class Bucket final : public Storage {
                                                          GivenUp given_up = nullptr) const override;
   [[nodiscard]] Result<std::unique_ptr<StoredImage>> open(const ImageName& name,
                                                           GivenUp given_up = nullptr) const override;
+  [[nodiscard]] Result<void> mark_whole(const ImageName& name, GivenUp given_up = nullptr) const override;
   [[nodiscard]] Result<std::vector<std::uint64_t>> remove_sets(const std::string& job_uid, std::uint64_t below,
                                                                const std::vector<std::uint64_t>& keep,
                                                                GivenUp given_up = nullptr) const override;

@@ -135,6 +135,13 @@ Result<std::unique_ptr<StoredImage>> Directory::open(const ImageName& name, Give
   return std::make_unique<StoredFile>(std::move(fd));
 }
 
+Result<void> Directory::mark_whole(const ImageName& name, GivenUp) const {
+  BSP_TRY(const Fd directory, directory_of(root_, name, true));
+  const Fd file(::openat(directory.get(), mark_name(name).c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!file) return unusable(root_ + "/" + name.job_uid, errno);
+  return {};
+}
+
 Result<std::vector<std::uint64_t>> Directory::remove_sets(const std::string& job_uid, std::uint64_t below,
                                                           const std::vector<std::uint64_t>& keep, GivenUp) const {
   if (!is_name(job_uid)) return fail(ErrorCode::kInvalid, "the job's uid is unusable as a directory's name");
@@ -143,14 +150,30 @@ Result<std::vector<std::uint64_t>> Directory::remove_sets(const std::string& job
   std::filesystem::directory_iterator entries(path, error);
   if (error == std::errc::no_such_file_or_directory) return std::vector<std::uint64_t>{};
   if (error) return unusable(path, error.value());
+  const ListFiles list = [&](std::uint64_t set) -> Result<std::vector<std::string>> {
+    std::vector<std::string> files;
+    std::error_code failed;
+    for (std::filesystem::directory_iterator in(path + "/" + set_name(set), failed), end; in != end;
+         in.increment(failed))
+      files.push_back(in->path().filename().string());
+    if (failed && failed != std::errc::no_such_file_or_directory) return unusable(path, failed.value());
+    return files;
+  };
   std::vector<std::uint64_t> removed;
   for (; entries != std::filesystem::directory_iterator(); entries.increment(error)) {
     const auto set = set_of(entries->path().filename().string());
     if (!set || *set >= below || std::ranges::contains(keep, *set)) continue;
-    // It doesn't follow links.
+    const auto needed = needed_files(*set, below, keep, list);
+    if (!needed) continue;
+    // Neither follows links.
     std::error_code failed;
-    std::filesystem::remove_all(entries->path(), failed);
-    if (!failed) removed.push_back(*set);
+    if (needed->empty()) {
+      std::filesystem::remove_all(entries->path(), failed);
+      if (!failed) removed.push_back(*set);
+    } else if (const auto files = list(*set)) {
+      for (const std::string& file : *files)
+        if (!std::ranges::contains(*needed, file)) std::filesystem::remove_all(entries->path() / file, failed);
+    }
     if (error) break;
   }
   std::ranges::sort(removed);

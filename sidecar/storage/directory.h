@@ -1,6 +1,7 @@
 // Images in a directory: a mounted volume, or in local mode a directory of the host.
 //
 //   <root>/<job uid>/set-<set>/rank-<rank>      a whole image: it gets its name only once it is complete and synced
+//   <root>/<job uid>/set-<set>/whole-<rank>     a mark (storage.h)
 //   <root>/<job uid>/set-<set>/.rank-<rank>.*   one that is being written, or was when its writer died
 //
 // Names are opened without following links.
@@ -20,6 +21,7 @@ class Directory final : public Storage {
                                                          GivenUp given_up = nullptr) const override;
   [[nodiscard]] Result<std::unique_ptr<StoredImage>> open(const ImageName& name,
                                                           GivenUp given_up = nullptr) const override;
+  [[nodiscard]] Result<void> mark_whole(const ImageName& name, GivenUp given_up = nullptr) const override;
   [[nodiscard]] Result<std::vector<std::uint64_t>> remove_sets(const std::string& job_uid, std::uint64_t below,
                                                                const std::vector<std::uint64_t>& keep,
                                                                GivenUp given_up = nullptr) const override;

@@ -1,5 +1,6 @@
 #include "sidecar/storage/storage.h"
 
+#include <algorithm>
 #include <charconv>
 #include <format>
 
@@ -9,7 +10,7 @@
 namespace bsp::storage {
 namespace {
 
-constexpr std::string_view kSet = "set-";
+constexpr std::string_view kSet = "set-", kRank = "rank-", kWhole = "whole-";
 
 }  // namespace
 
@@ -20,7 +21,8 @@ bool is_name(std::string_view text) {
 }
 
 std::string set_name(std::uint64_t set) { return std::format("{}{}", kSet, set); }
-std::string file_name(const ImageName& name) { return std::format("rank-{}", name.rank); }
+std::string file_name(const ImageName& name) { return std::format("{}{}", kRank, name.rank); }
+std::string mark_name(const ImageName& name) { return std::format("{}{}", kWhole, name.rank); }
 
 std::optional<std::uint64_t> set_of(std::string_view directory) {
   if (!directory.starts_with(kSet)) return std::nullopt;
@@ -31,6 +33,27 @@ std::optional<std::uint64_t> set_of(std::string_view directory) {
   if (error != std::errc() || end != directory.data() + directory.size() || std::to_string(set) != directory)
     return std::nullopt;
   return set;
+}
+
+Result<std::vector<std::string>> needed_files(std::uint64_t set, std::uint64_t below, std::vector<std::uint64_t> keep,
+                                              const ListFiles& list) {
+  keep.push_back(below);
+  std::erase_if(keep, [&](std::uint64_t other) { return other == set || base_of(other) != set; });
+  if (keep.empty()) return std::vector<std::string>{};
+  BSP_TRY(const auto files, list(set));
+  std::vector<std::vector<std::string>> heirs;
+  for (const std::uint64_t other : keep) {
+    BSP_TRY(heirs.emplace_back(), list(other));
+  }
+  std::vector<std::string> needed;
+  for (const std::string& file : files) {
+    if (!file.starts_with(kRank)) continue;
+    const std::string mark = std::string(kWhole) + file.substr(kRank.size());
+    // The mark of the last one isn't enough: those before it may build on the image.
+    const bool is_free = std::ranges::all_of(heirs, [&](const auto& of) { return std::ranges::contains(of, mark); });
+    if (!is_free) needed.push_back(file);
+  }
+  return needed;
 }
 
 std::shared_ptr<const Storage> open_storage(const Location& location) {

@@ -277,16 +277,46 @@ TEST_F(InDirectory, LinksAndPipesAreNotOpened) {
 }
 
 TEST_F(InDirectory, SetsGoButThoseThatAreKeptOrNewer) {
-  for (const std::uint64_t set : {1, 2, 3, 4, 5, 6}) EXPECT_TRUE(store(name_of(0, set), "x"));
+  // Of the third group's sets none builds on those of the first two.
+  for (const std::uint64_t set : {1, 2, 3, 9, 17, 18}) EXPECT_TRUE(store(name_of(0, set), "x"));
   fs::create_directories(root_ + "/0a1b-2c3d/set-01");  // nobody's
   fs::create_directories(root_ + "/0a1b-2c3d/set-2-my-copy");
   fs::create_directories(root_ + "/another/set-1");
-  EXPECT_THAT(*Directory(root_).remove_sets("0a1b-2c3d", 5, {2, 4}), ElementsAre(1, 3));
-  for (const std::uint64_t set : {2, 4, 5, 6}) EXPECT_TRUE(read(name_of(0, set))) << set;
+  EXPECT_THAT(*Directory(root_).remove_sets("0a1b-2c3d", 17, {9}), ElementsAre(1, 2, 3));
+  for (const std::uint64_t set : {9, 17, 18}) EXPECT_TRUE(read(name_of(0, set))) << set;
   for (const char* other : {"/0a1b-2c3d/set-01", "/0a1b-2c3d/set-2-my-copy", "/another/set-1"})
     EXPECT_TRUE(fs::exists(root_ + other)) << other;
-  EXPECT_THAT(*Directory(root_).remove_sets("0a1b-2c3d", 5, {2, 4}), ElementsAre());
-  EXPECT_TRUE(Directory(root_).remove_sets("unknown", 5, {}));
+  EXPECT_THAT(*Directory(root_).remove_sets("0a1b-2c3d", 17, {9}), ElementsAre());
+  EXPECT_TRUE(Directory(root_).remove_sets("unknown", 17, {}));
+  EXPECT_THAT(*Directory(root_).remove_sets("0a1b-2c3d", UINT64_MAX, {}), ElementsAre(9, 17, 18));
+}
+
+TEST_F(InDirectory, WhatOthersBuildOnStays) {
+  const Directory directory(root_);
+  for (const std::uint64_t set : {1, 2, 3, 4})
+    for (const std::uint32_t rank : {0, 1}) EXPECT_TRUE(store(name_of(rank, set), "x"));
+  // Set 2 is no base, so it goes. Set 1 stays for sets 3 and 4, which are kept.
+  EXPECT_THAT(*directory.remove_sets("0a1b-2c3d", 4, {3, 4}), ElementsAre(2));
+  // Rank 0 is whole from set 4 on, and set 3 still builds on set 1.
+  EXPECT_TRUE(directory.mark_whole(name_of(0, 4)));
+  EXPECT_THAT(*directory.remove_sets("0a1b-2c3d", 4, {3, 4}), ElementsAre());
+  EXPECT_TRUE(read(name_of(0, 1)));
+  EXPECT_TRUE(store(name_of(0, 5), "x") && store(name_of(1, 5), "x") && directory.mark_whole(name_of(0, 5)));
+  EXPECT_THAT(*directory.remove_sets("0a1b-2c3d", 5, {4, 5}), ElementsAre(3));
+  EXPECT_FALSE(read(name_of(0, 1))) << "nobody builds on it any more";
+  EXPECT_TRUE(read(name_of(1, 1)));
+  // The newest set alone holds it too: the next one may build on it.
+  EXPECT_THAT(*directory.remove_sets("0a1b-2c3d", 5, {}), ElementsAre(4));
+  EXPECT_TRUE(read(name_of(1, 1)));
+  // A mark that is listed late keeps it; once all of the group are gone, it goes.
+  EXPECT_THAT(*directory.remove_sets("0a1b-2c3d", 9, {9}), ElementsAre(1, 5));
+}
+
+TEST(Groups, BeginWithSetOne) {
+  EXPECT_EQ(base_of(0), 0U);
+  for (const std::uint64_t set : {1, 2, 8}) EXPECT_EQ(base_of(set), 1U);
+  for (const std::uint64_t set : {9, 16}) EXPECT_EQ(base_of(set), 9U);
+  EXPECT_LE(base_of(UINT64_MAX), UINT64_MAX);
 }
 
 TEST_F(InDirectory, AJobGoesWithAllThatItStoredAndNothingElse) {
