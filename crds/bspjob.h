@@ -216,6 +216,8 @@ struct StoredSet {
   Time time{};                // when it was made
   double pause_seconds = 0;   // how long the ranks waited for it; 0: not known
   std::uint64_t bytes = 0;    // of all images
+  std::uint64_t stored = 0;   // bytes of their files; 0: not known
+  std::uint64_t base = 0;     // set whose files it needs besides its own, and which stays for that; 0: none
   std::string image;          // of the program's container, as its node resolved it
   std::string digests;        // SHA-256 of each rank's stored file, 32 bytes a rank, in base64
   // What a process of it finds again where it is restored. "": not known.

@@ -143,6 +143,8 @@ constexpr void fields_of(Of<StoredSet>, auto&& v) {
   v("time", &StoredSet::time);
   v("pauseSeconds", &StoredSet::pause_seconds);
   v("bytes", &StoredSet::bytes);
+  v("storedBytes", &StoredSet::stored);
+  v("base", &StoredSet::base);
   v("image", &StoredSet::image);
   v("digests", &StoredSet::digests);
   v("runtime", &StoredSet::runtime);

@@ -66,6 +66,8 @@ struct SaveRequest {  // save
   std::uint64_t epoch = 0;  // that the ranks closed at the gate
   std::uint32_t attempt = 0;
   std::string key = {};  // 32 bytes in base64
+  // save: the set that the image may build on (wire::base_of), and which then stays as long as the image does; 0: it has to be whole.
+  std::uint64_t base = 0;
   // load of another job's set: its uid, and the grant by which the key is added, which isn't sent.
   std::string job = {};
   std::string grant = {};
@@ -76,6 +78,7 @@ constexpr void fields_of(Of<SaveRequest>, auto&& v) {
   v("epoch", &SaveRequest::epoch, kRequired);
   v("attempt", &SaveRequest::attempt, kRequired);
   v("key", &SaveRequest::key);
+  v("base", &SaveRequest::base, kRare);
   v("job", &SaveRequest::job, kRare);
   v("grant", &SaveRequest::grant, kRare);
 }
@@ -94,10 +97,13 @@ constexpr void fields_of(Of<LoadRequest>, auto&& v) {
 struct KeepSetsRequest {  // keepSets
   std::uint64_t below = 0;
   std::vector<std::uint64_t> keep = {};
+  // Those of `keep` that only stay because others build on them, as far as they do. An older sidecar keeps all of them.
+  std::vector<std::uint64_t> bases = {};
 };
 constexpr void fields_of(Of<KeepSetsRequest>, auto&& v) {
   v("below", &KeepSetsRequest::below, kRequired);
   v("keep", &KeepSetsRequest::keep, kRequired);
+  v("bases", &KeepSetsRequest::bases, kRare);
 }
 
 struct CommitRequest {  // commitGate

@@ -261,6 +261,8 @@ struct SaveStatus {
   std::uint64_t dump_ns = 0;   // until all of it was in memory
   std::uint64_t store_ns = 0;  // from then until it was stored
   std::string digest = {};     // SHA-256 of the stored file in hexadecimal
+  std::uint64_t stored = 0;    // bytes of that file; 0: not known
+  std::uint64_t base = 0;      // set without whose image of this rank the file is of no use; 0: it is whole
   std::string error = {};
 
   bool operator==(const SaveStatus&) const = default;
@@ -272,10 +274,18 @@ constexpr void fields_of(Of<SaveStatus>, auto&& v) {
   v("dump_ns", &SaveStatus::dump_ns, kMetric);
   v("store_ns", &SaveStatus::store_ns, kMetric);
   v("digest", &SaveStatus::digest, kText);
+  v("stored", &SaveStatus::stored, Field{.rare = true, .most = kMetric.most});
+  v("base", &SaveStatus::base, Field{.rare = true, .most = kCount.most});
   v("error", &SaveStatus::error, kText);
 }
 // The name under which bsp-init knows a set's dump and restore, as it knows a migration's.
 std::string set_name(std::uint64_t set);
+
+// Sets come in groups of so many. An image may leave out what that of the same rank in its group's first set holds, its base
+// (sidecar/storage/delta.h), and builds on no other.
+inline constexpr std::uint64_t kSetsPerBase = 8;
+// The first set of a set's group; the first group begins with set 1.
+constexpr std::uint64_t base_of(std::uint64_t set) { return set == 0 ? 0 : set - (set - 1) % kSetsPerBase; }
 
 // What a unit of each kind of work takes on the pod's CPU, in ns of CPU time (sidecar/agent/benchmark.h). Written by the sidecar,
 // once, before the program runs; read by operator/observe/benchmarks.h.

@@ -46,7 +46,10 @@ namespace {
 wire::SendRequest send_of(const Move& move) { return {move.migration, move.target_pod, move.target_address}; }
 
 wire::SaveRequest save_of(const Wave& wave) {
-  return {.set = wave.checkpoint->set, .epoch = wave.base_epoch, .attempt = wave.checkpoint->attempt};
+  return {.set = wave.checkpoint->set,
+          .epoch = wave.base_epoch,
+          .attempt = wave.checkpoint->attempt,
+          .base = wave.checkpoint->base};
 }
 
 // Where the request of a verb has what belongs to an image; null: the verb has none.

@@ -101,11 +101,13 @@ constexpr void fields_of(Of<Move>, auto&& v) {
 struct Checkpoint {
   std::uint64_t set = 0;  // its id; none is used twice
   std::uint32_t attempt = 0;
+  std::uint64_t base = 0;  // the set that its images may build on; 0: they have to be whole
   bool operator==(const Checkpoint&) const = default;
 };
 constexpr void fields_of(Of<Checkpoint>, auto&& v) {
   v("set", &Checkpoint::set, kRequired);
   v("attempt", &Checkpoint::attempt, kRequired);
+  v("base", &Checkpoint::base, kRare);
 }
 
 struct Wave {

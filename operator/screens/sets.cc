@@ -29,9 +29,11 @@ std::string sets_table(const crds::BspJob& job, Time now) {
     table.add({std::to_string(c->pending->id), std::to_string(c->pending->superstep.value),
                cli::age(c->pending->time, now), "", std::to_string(c->pending->attempt), "being stored"});
   for (const crds::StoredSet& set : c->sets | std::views::reverse) {
-    const std::string state = !set.unusable.empty()   ? printable("unusable: " + set.unusable)
-                              : c->restored == set.id ? "stored; this attempt began with it"
-                                                      : "stored";
+    std::string state = !set.unusable.empty()   ? printable("unusable: " + set.unusable)
+                        : c->restored == set.id ? "stored; this attempt began with it"
+                                                : "stored";
+    if (set.base != 0 && set.unusable.empty())
+      state += std::format("; {}, the rest is in set {}", size_text(set.stored), set.base);
     table.add({std::to_string(set.id), std::to_string(set.superstep.value), cli::age(set.time, now),
                size_text(set.bytes), std::to_string(set.attempt), state});
   }

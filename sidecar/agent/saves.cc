@@ -2,8 +2,11 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <format>
+#include <utility>
+#include <vector>
 
 #include "base/core/fault.h"
 #include "base/core/log.h"
@@ -85,26 +88,31 @@ Result<void> Saves::save(std::uint64_t set, ImageKeys image) {
     return fail_save(asked.error().message), Result<void>{};
   }
   worker_ = std::make_shared<Worker>(loop_);
-  Worker::start(worker_, [this, alive = alive_, worker = worker_, capture = capture_, image = std::move(image),
-                          file = std::make_shared<Fd>(std::move(*file))]() mutable {
-    auto bytes = hold(*capture, file->get());
-    capture.reset();
-    fault_point("save.held");
-    const auto say_held = [this, alive, bytes] {
-      if (*alive) on_held(bytes);
-    };
-    if (!bytes) {
-      file.reset();
-      worker->post_last(say_held);
-      return;
-    }
-    worker->post(say_held);
-    auto sealed = store_image(image, file->get(), *bytes, worker->given_up());
-    file.reset();
-    worker->post_last([this, alive, worker, sealed = std::move(sealed)] {
-      if (*alive && worker == worker_) on_stored(sealed);
-    });
-  });
+  was_forgotten_ = false;
+  Worker::start(worker_,
+                [this, alive = alive_, worker = worker_, capture = capture_, image = std::move(image),
+                 base = std::exchange(base_, nullptr), file = std::make_shared<Fd>(std::move(*file))]() mutable {
+                  auto bytes = hold(*capture, file->get());
+                  capture.reset();
+                  fault_point("save.held");
+                  const auto say_held = [this, alive, bytes] {
+                    if (*alive) on_held(bytes);
+                  };
+                  if (!bytes) {
+                    file.reset();
+                    worker->post_last([this, alive, worker, base, say_held] {
+                      if (*alive && worker == worker_) keep_base(base);
+                      say_held();
+                    });
+                    return;
+                  }
+                  worker->post(say_held);
+                  auto stored = store_image(image, file->get(), *bytes, base, worker->given_up());
+                  file.reset();
+                  worker->post_last([this, alive, worker, base, stored = std::move(stored)] {
+                    if (*alive && worker == worker_) on_stored(stored, base);
+                  });
+                });
   set_phase(SavePhase::kDumping);
   return {};
 }
@@ -136,15 +144,24 @@ void Saves::end_dump() {
   set_phase(SavePhase::kDumped);
 }
 
-void Saves::on_stored(const Result<storage::Sealed>& sealed) {
+void Saves::on_stored(const Result<StoredRank>& stored, const std::shared_ptr<const storage::Base>& base) {
   if (!status_ || status_->phase != SavePhase::kDumped) return;
-  if (!sealed) return fail_save(sealed.error().message);
+  keep_base(stored ? stored->base : base);
+  if (!stored) return fail_save(stored.error().message);
   status_->store_ns = realtime_ns() - held_ns_;
-  status_->digest = sealed->digest;
+  status_->digest = stored->sealed.digest;
+  status_->stored = stored->sealed.bytes;
+  status_->base = stored->built_on;
   set_phase(SavePhase::kStored);
 }
 
+void Saves::keep_base(std::shared_ptr<const storage::Base> base) {
+  if (!was_forgotten_) base_ = std::move(base);
+}
+
 void Saves::forget() {
+  base_.reset();
+  was_forgotten_ = true;
   if (capture_) return;  // its end is still to come
   if (worker_) worker_->give_up();
   status_.reset();
@@ -155,7 +172,9 @@ Result<void> Saves::remove_sets(const std::shared_ptr<const storage::Storage>& s
   if (cleaner_ && !cleaner_->ended()) return fail(ErrorCode::kConflict, "older sets are being removed", true);
   cleaner_ = std::make_shared<Worker>(loop_);
   Worker::start(cleaner_, [storage, job_uid, sets, worker = cleaner_] {
-    const auto removed = storage->remove_sets(job_uid, sets.below, sets.keep, &worker->given_up());
+    std::vector<std::uint64_t> keep = sets.keep;
+    std::erase_if(keep, [&](std::uint64_t set) { return std::ranges::contains(sets.bases, set); });
+    const auto removed = storage->remove_sets(job_uid, sets.below, keep, &worker->given_up());
     if (!removed)
       log_warning("older checkpoint sets can't be removed", {{"reason", removed.error().message}});
     else if (!removed->empty())

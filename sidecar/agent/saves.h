@@ -55,7 +55,8 @@ class Saves {
   void set_phase(wire::SavePhase phase);
   void fail_save(const std::string& why);
   void on_held(Result<std::uint64_t> bytes);
-  void on_stored(const Result<storage::Sealed>& sealed);
+  void on_stored(const Result<StoredRank>& stored, const std::shared_ptr<const storage::Base>& base);
+  void keep_base(std::shared_ptr<const storage::Base> base);
   void end_dump();
   [[nodiscard]] std::string dump_name() const { return wire::set_name(status_ ? status_->set : 0); }
 
@@ -66,8 +67,10 @@ class Saves {
   std::shared_ptr<Worker> cleaner_;                    // the last one
   std::shared_ptr<Worker> worker_;                     // the last one
   std::shared_ptr<transfer::CaptureSession> capture_;  // while criu dumps
-  bool dump_ended_ = false;                            // criu has exited, with success or failure
-  std::optional<Result<std::uint64_t>> held_bytes_;    // the thread's result
+  std::shared_ptr<const storage::Base> base_;  // on which the next image may build; with the thread while there is one
+  bool was_forgotten_ = false;                 // since the thread began
+  bool dump_ended_ = false;                    // criu has exited, with success or failure
+  std::optional<Result<std::uint64_t>> held_bytes_;  // the thread's result
   std::uint64_t held_ns_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

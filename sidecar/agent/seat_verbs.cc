@@ -160,7 +160,8 @@ Result<ImageKeys> Seat::image_of(const wire::SaveRequest& asked) const {
                             .attempt = asked.attempt,
                             .rank = rank_,
                             .ranks = config.ranks},
-                   .key = std::move(*key)};
+                   .key = std::move(*key),
+                   .base = asked.base};
 }
 
 Result<void> Seat::begin_save(const wire::SaveRequest& asked) {

@@ -9,6 +9,7 @@
 
 #include "base/core/error.h"
 #include "sidecar/agent/transfer_threads.h"
+#include "sidecar/storage/delta.h"
 #include "sidecar/storage/image.h"
 #include "sidecar/storage/storage.h"
 #include "sidecar/transfer/stream.h"
@@ -22,12 +23,20 @@ struct ImageKeys {
   std::shared_ptr<const storage::Storage> storage;
   storage::ImageName name;
   std::string key;
+  std::uint64_t base = 0;  // of a new one: the set that it may build on; 0: none
 };
 
-// Writes `bytes` of the file into the storage, and frees the memory on the way. Takes at most a quarter of a core, since the
-// program computes meanwhile.
-Result<storage::Sealed> store_image(const ImageKeys& image, int file, std::uint64_t bytes,
-                                    const std::atomic<bool>& given_up);
+struct StoredRank {
+  storage::Sealed sealed;
+  std::uint64_t built_on = 0;  // the set of the image without which this one is of no use; 0: it is whole
+  std::shared_ptr<const storage::Base> base;  // on which the rank's next image may build; null: on none
+};
+
+// Writes `bytes` of the file into the storage, and frees the memory on the way; only what `base` doesn't have, if the image may
+// build on that one, it saves half, and the storage still holds the base. Takes at most a quarter of a core, since the program
+// computes meanwhile. `base`: the last one that this rank has stored, or null.
+Result<StoredRank> store_image(const ImageKeys& image, int file, std::uint64_t bytes,
+                               std::shared_ptr<const storage::Base> base, const std::atomic<bool>& given_up);
 
 // Reads an image from the storage into the receiver. An image that is not listed yet is waited for.
 Result<StreamEnd> load_image(const ImageKeys& image, const std::string& digest, transfer::Receiver& receiver,

@@ -112,7 +112,7 @@ Error explain_failure(const std::string& where, std::string_view said) {
 
 class Bucket::Seat {
  public:
-  static Result<Seat> wait_for(std::counting_semaphore<kAtOnce>& seats, GivenUp given_up) {
+  static Result<Seat> wait_for(Seats& seats, GivenUp given_up) {
     while (!seats.try_acquire_for(100ms))
       if (given_up && *given_up) return fail(ErrorCode::kUnavailable, "it was given up");
     return Seat(&seats);
@@ -124,8 +124,8 @@ class Bucket::Seat {
   }
 
  private:
-  explicit Seat(std::counting_semaphore<kAtOnce>* seats) : seats_(seats) {}
-  std::counting_semaphore<kAtOnce>* seats_;
+  explicit Seat(Seats* seats) : seats_(seats) {}
+  Seats* seats_;
 };
 
 struct Bucket::Run {
@@ -173,9 +173,9 @@ std::unexpected<Error> Bucket::unusable(const Run& run, const Error& error) cons
   return std::unexpected(std::move(explained));
 }
 
-Result<std::unique_ptr<Bucket::Run>> Bucket::start(std::vector<std::string> words, GivenUp given_up,
+Result<std::unique_ptr<Bucket::Run>> Bucket::start(Seats& seats, std::vector<std::string> words, GivenUp given_up,
                                                    std::uint64_t part) const {
-  BSP_TRY(Seat seat, Seat::wait_for(seats_, given_up));
+  BSP_TRY(Seat seat, Seat::wait_for(seats, given_up));
   std::vector<std::string> secrets;
   // HOME: rclone looks for its own files there, and has none.
   std::vector<std::string> environment = {"HOME=/nonexistent",
@@ -219,8 +219,8 @@ Result<std::unique_ptr<Bucket::Run>> Bucket::start(std::vector<std::string> word
 }
 
 // A run whose whole output is wanted.
-Result<Bucket::Answer> Bucket::ask(std::vector<std::string> words, GivenUp given_up) const {
-  BSP_TRY(const auto run, start(std::move(words), given_up));
+Result<Bucket::Answer> Bucket::ask(std::vector<std::string> words, GivenUp given_up, Seats* seats) const {
+  BSP_TRY(const auto run, start(seats ? *seats : seats_, std::move(words), given_up));
   Answer answer;
   std::vector<std::byte> buffer(64 << 10);
   for (;;) {
@@ -244,8 +244,8 @@ std::unexpected<Error> Bucket::failed(const Answer& answer) const {
       explain_failure(where(), answer.status == kNoDirectory ? "NoSuchBucket: " + answer.said : answer.said));
 }
 
-Result<bool> Bucket::exists(const std::string& path, GivenUp given_up) const {
-  BSP_TRY(const Answer answer, ask({"lsjson", "--stat", "--no-modtime", "--no-mimetype", path}, given_up));
+Result<bool> Bucket::exists(Seats& seats, const std::string& path, GivenUp given_up) const {
+  BSP_TRY(const Answer answer, ask({"lsjson", "--stat", "--no-modtime", "--no-mimetype", path}, given_up, &seats));
   if (answer.status == 0) return has(answer.out, "\"IsDir\":false") || has(answer.out, "\"IsDir\": false");
   return failed(answer);
 }
@@ -293,9 +293,9 @@ class Bucket::NewObject final : public NewImage {
 
 Result<std::unique_ptr<NewImage>> Bucket::create(const ImageName& name, std::uint64_t bytes, GivenUp given_up) const {
   BSP_TRY(const std::string path, path_of(name));
-  BSP_TRY(const bool taken, exists(path, given_up));
+  BSP_TRY(const bool taken, exists(seats_, path, given_up));
   if (taken) return fail(ErrorCode::kConflict, file_name(name) + " is stored already");
-  BSP_TRY(auto run, start({"rcat", path}, given_up, bytes / kMostParts));
+  BSP_TRY(auto run, start(seats_, {"rcat", path}, given_up, bytes / kMostParts));
   return std::make_unique<NewObject>(*this, std::move(run));
 }
 
@@ -325,13 +325,21 @@ class Bucket::StoredObject final : public StoredImage {
 };
 
 Result<std::unique_ptr<StoredImage>> Bucket::open(const ImageName& name, GivenUp given_up) const {
+  return open_by(seats_, name, given_up);
+}
+
+Result<std::unique_ptr<StoredImage>> Bucket::open_base(const ImageName& name, GivenUp given_up) const {
+  return open_by(seats_of_bases_, name, given_up);
+}
+
+Result<std::unique_ptr<StoredImage>> Bucket::open_by(Seats& seats, const ImageName& name, GivenUp given_up) const {
   BSP_TRY(const std::string path, path_of(name));
-  BSP_TRY(const bool there, exists(path, given_up));
+  BSP_TRY(const bool there, exists(seats, path, given_up));
   if (!there) {
     // To rclone, an object that it may not look at isn't there. Only a listing tells the two apart.
-    BSP_TRY(
-        const Answer listed,
-        ask({"lsf", "--files-only", "--include", "/" + file_name(name), path.substr(0, path.rfind('/'))}, given_up));
+    BSP_TRY(const Answer listed,
+            ask({"lsf", "--files-only", "--include", "/" + file_name(name), path.substr(0, path.rfind('/'))}, given_up,
+                &seats));
     if (listed.status != 0) return failed(listed);
     if (!listed.out.empty())
       return fail(
@@ -342,13 +350,13 @@ Result<std::unique_ptr<StoredImage>> Bucket::open(const ImageName& name, GivenUp
     return fail(ErrorCode::kNotFound,
                 std::format("there is no {} at {}", path.substr(kRemote.size()), location_.endpoint));
   }
-  BSP_TRY(auto run, start({"cat", path}, given_up));
+  BSP_TRY(auto run, start(seats, {"cat", path}, given_up));
   return std::make_unique<StoredObject>(*this, std::move(run));
 }
 
 Result<void> Bucket::mark_whole(const ImageName& name, GivenUp given_up) const {
   BSP_TRY(const std::string path, path_of(name));
-  BSP_TRY(auto run, start({"rcat", path.substr(0, path.rfind('/') + 1) + mark_name(name)}, given_up));
+  BSP_TRY(auto run, start(seats_, {"rcat", path.substr(0, path.rfind('/') + 1) + mark_name(name)}, given_up));
   NewObject mark(*this, std::move(run));
   // Not every server takes an object of no bytes that comes as a stream.
   BSP_CHECK_OK(mark.write(std::as_bytes(std::span("\n", 1))));
@@ -373,15 +381,17 @@ Result<std::vector<std::uint64_t>> Bucket::remove_sets(const std::string& job_ui
     if (line.ends_with('/')) line.pop_back();
     const auto set = set_of(line);
     if (!set || *set >= below || std::ranges::contains(keep, *set)) continue;
-    const auto needed = needed_files(*set, below, keep, list);
-    if (!needed) continue;
+    const auto goes = removable(*set, keep, list);
+    if (!goes || (!goes->all && goes->files.empty())) continue;
     std::vector<std::string> words = {"delete", std::format("{}/{}", of_job, set_name(*set))};
-    for (const std::string& file : *needed) {
-      words.emplace_back("--exclude");
+    for (const std::string& file : goes->files) {
+      words.emplace_back("--include");
       words.push_back("/" + file);
     }
     const auto done = ask(std::move(words), given_up);
-    if (done && done->status == 0 && needed->empty()) removed.push_back(*set);
+    if (!done || done->status != 0) continue;
+    const auto left = goes->all ? Result<std::vector<std::string>>() : list(*set);
+    if (left && left->empty()) removed.push_back(*set);
   }
   // Parts of uploads whose client was killed count as storage until somebody takes them back. Not every server can list them.
   if (const auto swept = ask({"backend", "cleanup", of_job, "-o", "max-age=1h"}, given_up);

@@ -30,6 +30,8 @@ class Bucket final : public Storage {
                                                          GivenUp given_up = nullptr) const override;
   [[nodiscard]] Result<std::unique_ptr<StoredImage>> open(const ImageName& name,
                                                           GivenUp given_up = nullptr) const override;
+  [[nodiscard]] Result<std::unique_ptr<StoredImage>> open_base(const ImageName& name,
+                                                               GivenUp given_up = nullptr) const override;
   [[nodiscard]] Result<void> mark_whole(const ImageName& name, GivenUp given_up = nullptr) const override;
   [[nodiscard]] Result<std::vector<std::uint64_t>> remove_sets(const std::string& job_uid, std::uint64_t below,
                                                                const std::vector<std::uint64_t>& keep,
@@ -45,11 +47,17 @@ class Bucket final : public Storage {
   class StoredObject;
   struct Answer;
 
-  [[nodiscard]] Result<std::unique_ptr<Run>> start(std::vector<std::string> words, GivenUp given_up,
+  // Clients at once, of which each takes some 80 MiB.
+  static constexpr int kAtOnce = 3;
+  using Seats = std::counting_semaphore<kAtOnce>;
+
+  [[nodiscard]] Result<std::unique_ptr<Run>> start(Seats& seats, std::vector<std::string> words, GivenUp given_up,
                                                    std::uint64_t part = 0) const;
-  [[nodiscard]] Result<Answer> ask(std::vector<std::string> words, GivenUp given_up) const;
+  [[nodiscard]] Result<Answer> ask(std::vector<std::string> words, GivenUp given_up, Seats* seats = nullptr) const;
   [[nodiscard]] std::unexpected<Error> failed(const Answer& answer) const;
-  [[nodiscard]] Result<bool> exists(const std::string& path, GivenUp given_up) const;
+  [[nodiscard]] Result<bool> exists(Seats& seats, const std::string& path, GivenUp given_up) const;
+  [[nodiscard]] Result<std::unique_ptr<StoredImage>> open_by(Seats& seats, const ImageName& name,
+                                                             GivenUp given_up) const;
   // As rclone's command line has them; kInvalid: the uid is no name.
   [[nodiscard]] Result<std::string> path_of(const std::string& job_uid) const;
   [[nodiscard]] Result<std::string> path_of(const ImageName& name) const;
@@ -58,9 +66,9 @@ class Bucket final : public Storage {
 
   Location location_;
   std::string bucket_;  // with the prefix
-  // Ranks of one pod that store at once: each client takes some 80 MiB.
-  static constexpr int kAtOnce = 3;
-  mutable std::counting_semaphore<kAtOnce> seats_{kAtOnce};
+  mutable Seats seats_{kAtOnce};
+  // Who waits for one of these holds one of those, so the two can't be the same.
+  mutable Seats seats_of_bases_{kAtOnce - 1};
 };
 
 // What a person can do about a failure of rclone, by its own words. `where`: "s3://sets at https://…".

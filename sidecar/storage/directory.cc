@@ -163,18 +163,17 @@ Result<std::vector<std::uint64_t>> Directory::remove_sets(const std::string& job
   for (; entries != std::filesystem::directory_iterator(); entries.increment(error)) {
     const auto set = set_of(entries->path().filename().string());
     if (!set || *set >= below || std::ranges::contains(keep, *set)) continue;
-    const auto needed = needed_files(*set, below, keep, list);
-    if (!needed) continue;
-    // Neither follows links.
+    const auto goes = removable(*set, keep, list);
+    if (!goes) continue;
+    // None of these follows links.
     std::error_code failed;
-    if (needed->empty()) {
+    if (goes->all) {
       std::filesystem::remove_all(entries->path(), failed);
       if (!failed) removed.push_back(*set);
-    } else if (const auto files = list(*set)) {
-      for (const std::string& file : *files)
-        if (!std::ranges::contains(*needed, file)) std::filesystem::remove_all(entries->path() / file, failed);
+      continue;
     }
-    if (error) break;
+    for (const std::string& file : goes->files) std::filesystem::remove_all(entries->path() / file, failed);
+    if (std::filesystem::remove(entries->path(), failed)) removed.push_back(*set);  // once it is empty
   }
   std::ranges::sort(removed);
   return removed;

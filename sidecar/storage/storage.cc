@@ -4,6 +4,7 @@
 #include <charconv>
 #include <format>
 
+#include "crds/wire.h"
 #include "sidecar/storage/bucket.h"
 #include "sidecar/storage/directory.h"
 
@@ -35,25 +36,22 @@ std::optional<std::uint64_t> set_of(std::string_view directory) {
   return set;
 }
 
-Result<std::vector<std::string>> needed_files(std::uint64_t set, std::uint64_t below, std::vector<std::uint64_t> keep,
-                                              const ListFiles& list) {
-  keep.push_back(below);
-  std::erase_if(keep, [&](std::uint64_t other) { return other == set || base_of(other) != set; });
-  if (keep.empty()) return std::vector<std::string>{};
-  BSP_TRY(const auto files, list(set));
+Result<Removable> removable(std::uint64_t set, std::vector<std::uint64_t> keep, const ListFiles& list) {
+  std::erase_if(keep, [&](std::uint64_t other) { return other == set || wire::base_of(other) != set; });
+  if (keep.empty()) return Removable{.all = true, .files = {}};
   std::vector<std::vector<std::string>> heirs;
   for (const std::uint64_t other : keep) {
     BSP_TRY(heirs.emplace_back(), list(other));
   }
-  std::vector<std::string> needed;
-  for (const std::string& file : files) {
-    if (!file.starts_with(kRank)) continue;
-    const std::string mark = std::string(kWhole) + file.substr(kRank.size());
+  Removable of;
+  BSP_TRY(of.files, list(set));
+  std::erase_if(of.files, [&](const std::string& file) {
+    if (!file.starts_with(kRank)) return false;
     // The mark of the last one isn't enough: those before it may build on the image.
-    const bool is_free = std::ranges::all_of(heirs, [&](const auto& of) { return std::ranges::contains(of, mark); });
-    if (!is_free) needed.push_back(file);
-  }
-  return needed;
+    const std::string mark = std::string(kWhole) + file.substr(kRank.size());
+    return !std::ranges::all_of(heirs, [&](const auto& files) { return std::ranges::contains(files, mark); });
+  });
+  return of;
 }
 
 std::shared_ptr<const Storage> open_storage(const Location& location) {

@@ -3,10 +3,10 @@
 //   <place>/<job uid>/set-<set>/rank-<rank>      an image, complete
 //   <place>/<job uid>/set-<set>/whole-<rank>     it doesn't build on the group's first set, nor do the rank's later ones
 //
-// Sets come in groups of kSetsPerBase. An image may build on that of the same rank in its group's first set (delta.h), and on no
-// other, so a set that nobody needs for itself stays as long as one of its group does. Only a mark lets go of one earlier: where
-// storage lists late, something stays too long, and never too short. A rank whose image was whole once builds on none until the
-// next group.
+// An image may build on that of the same rank in the first set of its group (wire::base_of, delta.h), and on no other. So a set
+// that nobody needs for itself stays as long as one of its group does, whoever asks for its removal. Only marks let go of an image
+// earlier: where storage lists late, something stays too long, and never too short. A rank whose image was whole once builds on
+// none until the next group.
 //
 // Whoever else can write there is not trusted: what a file says is believed only as far as image.h authenticates it.
 #pragma once
@@ -84,10 +84,13 @@ class Storage {
                                                                  GivenUp given_up) const = 0;
   // kNotFound: it isn't there.
   [[nodiscard]] virtual Result<std::unique_ptr<StoredImage>> open(const ImageName& name, GivenUp given_up) const = 0;
+  // The same for who has one open that builds on it.
+  [[nodiscard]] virtual Result<std::unique_ptr<StoredImage>> open_base(const ImageName& name, GivenUp given_up) const {
+    return open(name, given_up);
+  }
   // The rank's image is whole, and the later ones of its group will be: puts the mark.
   [[nodiscard]] virtual Result<void> mark_whole(const ImageName& name, GivenUp given_up) const = 0;
-  // Removes the job's sets below `below`, which is a set that stays, but for those in `keep` and the images on which sets that
-  // stay may build; and returns the numbers of those of which nothing is left. What can't be removed stays for the next call.
+  // Removes the job's sets below `below`, but for those in `keep` and the images on which those may build; and returns the numbers of those of which nothing is left. What can't be removed stays for the next call.
   [[nodiscard]] virtual Result<std::vector<std::uint64_t>> remove_sets(const std::string& job_uid, std::uint64_t below,
                                                                        const std::vector<std::uint64_t>& keep,
                                                                        GivenUp given_up) const = 0;
@@ -105,14 +108,13 @@ std::string file_name(const ImageName& name);
 std::optional<std::uint64_t> set_of(std::string_view directory);  // of set_name()
 std::string mark_name(const ImageName& name);
 
-inline constexpr std::uint64_t kSetsPerBase = 8;
-// The first set of a set's group; the first group begins with set 1.
-constexpr std::uint64_t base_of(std::uint64_t set) { return set == 0 ? 0 : set - (set - 1) % kSetsPerBase; }
-
 // The files of a set.
 using ListFiles = std::function<Result<std::vector<std::string>>(std::uint64_t set)>;
-// Those of a set which remove_sets() would remove that have to stay, since others may build on them.
-Result<std::vector<std::string>> needed_files(std::uint64_t set, std::uint64_t below, std::vector<std::uint64_t> keep,
-                                              const ListFiles& list);
+// What goes of a set that isn't in `keep`. An image that is being stored builds on a base only while one that is kept may.
+struct Removable {
+  bool all = false;                // nobody builds on it
+  std::vector<std::string> files;  // else: these, all of which were listed, and nothing that is listed later
+};
+Result<Removable> removable(std::uint64_t set, std::vector<std::uint64_t> keep, const ListFiles& list);
 
 }  // namespace bsp::storage

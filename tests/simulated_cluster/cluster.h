@@ -50,8 +50,12 @@ class Cluster {
   // The images in the storage, by set and rank. Tests damage it by taking some out.
   struct Image {
     std::uint64_t superstep = 0, epoch = 0;
+    std::uint64_t base = 0;  // the set on whose image of this rank it builds; 0: it is whole
   };
   std::map<std::pair<std::uint64_t, std::uint32_t>, Image> storage;
+  bool shares_blocks = false;  // images build on those of their group's first set, where they may; but for these:
+  bool some_are_whole = true;
+  bool removes_as_older = false;  // sidecars that remove sets know nothing of that
 
  protected:
   virtual void for_each_pod(const std::function<void(Pod&)>& f) = 0;
@@ -93,6 +97,8 @@ class Cluster {
   void end_load(Pod& pod);
   void begin_save(Pod& pod) { pod.save_at = tick_ + random(program_.pace.dump); }
   void advance_save(Pod& pod);
+  void share_blocks(Pod& pod, wire::SaveStatus& save);
+  void keep_sets(const nlohmann::json& fields);
   void open_epochs();
   void begin_transfer(Pod& pod, const Range& takes) { pod.transfer_at = tick_ + random(takes); }
   void check_copies();

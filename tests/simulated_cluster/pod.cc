@@ -110,6 +110,7 @@ Answer receive(Pod& pod, const json& fields) {
     return refused(ErrorCode::kConflict, std::format("this pod takes part in migration {}", t.migration));
   }
   pod.receives_from = from;
+  pod.known_base = 0;  // another rank's, or of this one before it was elsewhere
   pod.restores = !pod.forgetful && flag_at(fields, "restore", false);
   t = {};
   t.migration = migration;
@@ -210,6 +211,8 @@ bool start_save(Pod& pod, const json& save) {
   auto& s = pod.status.save;
   if (s && s->set == set) return false;
   const bool busy = s && (s->phase == wire::SavePhase::kDumping || s->phase == wire::SavePhase::kDumped);
+  pod.save_base = count_at<std::uint64_t>(save, "base");
+  if (busy) pod.known_base = 0;  // with the thread that is given up
   s = wire::SaveStatus{.set = set, .phase = wire::SavePhase::kDumping};
   if (!busy) return true;
   s->phase = wire::SavePhase::kFailed;

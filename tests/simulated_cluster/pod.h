@@ -69,6 +69,8 @@ struct Pod {
   int transfer_at = -1;                                // the next phase of its transfer
   std::uint64_t saved_superstep = 0, saved_epoch = 0;  // of the image that is in memory
   int save_at = -1;                                    // the next phase of its part of a checkpoint set
+  std::uint64_t save_base = 0;                         // set that the image in memory may build on
+  std::uint64_t known_base = 0;                        // set whose image of the rank its sidecar has stored and knows
   bool storage_fails = false;                          // answers each write with an error
   bool storage_hangs = false;                          // answers none
   std::map<std::uint64_t, std::shared_ptr<const wire::EpochPlan>> prepared;

@@ -136,9 +136,13 @@ void World::take_note(const Store::Change& change) {
   }
   if (now.checkpoint)
     for (const crds::StoredSet& set : now.checkpoint->sets)
-      for (std::uint32_t rank = 0; rank < swarm_.ranks; ++rank)
-        if (!storage.contains({set.id, rank}))
+      for (std::uint32_t rank = 0; rank < swarm_.ranks; ++rank) {
+        const auto image = storage.find({set.id, rank});
+        if (image == storage.end())
           violate(std::format("set {} is named without the image of rank {}", set.id, rank));
+        else if (image->second.base != 0 && !storage.contains({image->second.base, rank}))
+          violate(std::format("set {} is named, and gone is what that of rank {} builds on", set.id, rank));
+      }
 }
 
 // --- Messages -------------------------------------------------------------------------------------------------------

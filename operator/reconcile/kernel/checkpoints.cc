@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <format>
+#include <set>
 
 #include "base/core/base64.h"
 #include "base/core/first_few.h"
@@ -23,6 +24,8 @@ constexpr std::size_t kDigest = 32;
 // A storage that takes an image more slowly than this, for the job's largest, is no good: the set is abandoned.
 constexpr std::chrono::minutes kStoring{5};
 constexpr double kLeastBytesPerSecond = 1e6;
+// Beyond spec.checkpoint.keep, a set takes no more than 43 KB of the status.
+constexpr std::uint32_t kMostRanksOfSpared = 1000;
 
 std::optional<std::string> bytes_of_hex(std::string_view hex) {
   if (hex.size() != 2 * kDigest) return std::nullopt;
@@ -91,6 +94,63 @@ std::string image_of(const Observed& o) {
   return "";
 }
 
+// On which the images of another set can build: a stored one, of this attempt, whose sidecars know it. 0: there is none.
+std::uint64_t base_for(std::uint64_t set, const crds::BspJobStatus& status) {
+  const std::uint64_t base = wire::base_of(set);
+  const bool is_kept = status.checkpoint && std::ranges::any_of(status.checkpoint->sets, [&](const crds::StoredSet& s) {
+                         return s.of_job.empty() && s.attempt == status.attempt && (s.id == base || s.base == base);
+                       });
+  return is_kept && base < set ? base : 0;
+}
+
+// The set in whose damage it shares.
+std::uint64_t foundation(const crds::StoredSet& set) { return set.base == 0 ? set.id : set.base; }
+
+// What they take of the storage, with the sets that they build on, of which each counts as the newest would whole.
+std::uint64_t bytes_of(const std::vector<crds::StoredSet>& sets) {
+  std::uint64_t bytes = 0;
+  std::set<std::uint64_t> bases;
+  for (const crds::StoredSet& set : sets) {
+    bytes += set.stored == 0 ? set.bytes : set.stored;
+    if (set.base != 0 && std::ranges::none_of(sets, [&](const crds::StoredSet& s) { return s.id == set.base; }))
+      bases.insert(set.base);
+  }
+  return bytes + bases.size() * sets.back().bytes;
+}
+
+// Older sets than spec.checkpoint.keep go. As long as all that stay build on one set, whose damage would cost them all, the last
+// that doesn't is spared, if the next one will still find room in what one more than `keep` would take.
+void let_older_go(const crds::BspJobSpec& spec, crds::BspJobStatus& status) {
+  auto& sets = status.checkpoint->sets;
+  const std::size_t keep = spec.checkpoint.keep;
+  if (sets.size() <= keep) return;
+  const auto kept = sets.end() - static_cast<std::ptrdiff_t>(keep);
+  const auto shares = [&](const crds::StoredSet& set) {
+    return set.of_job == sets.back().of_job && foundation(set) == foundation(sets.back());
+  };
+  std::optional<crds::StoredSet> spared;
+  if (std::all_of(kept, sets.end(), shares))
+    for (auto set = sets.begin(); set != kept; ++set)
+      if (!shares(*set) && set->unusable.empty()) spared = *set;
+  sets.erase(sets.begin(), kept);
+  if (!spared || spec.ranks > kMostRanksOfSpared) return;
+  sets.insert(sets.begin(), std::move(*spared));
+  const std::uint64_t whole = sets.back().bytes;
+  const std::uint64_t next = base_for(status.checkpoint->ids_used + 1, status) == 0 ? whole : whole / 2;
+  if (bytes_of(sets) + next > (keep + 1) * whole) sets.erase(sets.begin());
+}
+
+// Of all of a set's images and of their files.
+struct Sizes {
+  std::uint64_t images = 0, files = 0;
+};
+std::string sizes_text(const Sizes& sizes, const crds::StoredSet& set, std::uint32_t ranks) {
+  const std::string text = std::format("{} in {} images", size_text(sizes.images), ranks);
+  return set.base == 0
+             ? text
+             : std::format("{}, of which {} are stored, the rest is in set {}", text, size_text(sizes.files), set.base);
+}
+
 }  // namespace
 
 bool can_make_set(const Observed& o) {
@@ -131,7 +191,8 @@ migrate::Wave begin_set(const Observed& o, crds::BspJobStatus& status) {
   check(status.epoch.has_value(), "a wave begins in an open epoch");
   migrate::Wave wave;
   wave.number = ++status.wave;
-  wave.checkpoint = migrate::Checkpoint{.set = ++checkpoint_of(status).ids_used, .attempt = status.attempt};
+  const std::uint64_t set = ++checkpoint_of(status).ids_used;
+  wave.checkpoint = migrate::Checkpoint{.set = set, .attempt = status.attempt, .base = base_for(set, status)};
   status.checkpoint->asked = asked_set(o.job);
   wave.base_epoch = status.epoch->epoch;
   wave.next_epoch = status.epochs_used++;
@@ -173,7 +234,9 @@ std::optional<std::vector<Event>> settle_set(const Observed& o, crds::BspJobStat
   const crds::PendingSet pending = *c.pending;
   FirstFew waiting;
   std::string digests;
-  std::uint64_t bytes = 0, slowest_ns = 0, most_bytes = 0;
+  Sizes sizes;
+  std::uint64_t base = 0, slowest_ns = 0, most_bytes = 0;
+  bool knows_files = true;  // an older sidecar doesn't say
   for (const crds::RankPlace& place : o.job.status.ranks) {
     const wire::RankStatus* s = o.said(place.seat());
     const std::uint32_t rank = place.rank.value;
@@ -194,8 +257,15 @@ std::optional<std::vector<Event>> settle_set(const Observed& o, crds::BspJobStat
     }
     const auto digest = bytes_of_hex(save.digest);
     if (!digest) return abandon(pending.id, std::format("the sidecar of rank {} reports no digest", rank), c);
+    // Else nothing would keep it.
+    if (save.base != 0 && save.base != base_for(pending.id, status))
+      return abandon(pending.id,
+                     std::format("the image of rank {} builds on set {}, which it must not", rank, save.base), c);
     digests += *digest;
-    bytes += save.bytes;
+    base = std::max(base, save.base);
+    sizes.images += save.bytes;
+    sizes.files += save.stored;
+    knows_files = knows_files && save.stored > 0;
     slowest_ns = std::max(slowest_ns, save.store_ns);
   }
   if (!waiting.empty()) {
@@ -212,18 +282,20 @@ std::optional<std::vector<Event>> settle_set(const Observed& o, crds::BspJobStat
   set.attempt = pending.attempt;
   set.time = pending.time;
   set.pause_seconds = pending.pause_seconds;
-  set.bytes = bytes;
+  set.bytes = sizes.images;
+  set.stored = knows_files ? sizes.files : 0;
+  set.base = base;
   set.image = image_of(o);
   set.digests = base64_encode(digests);
   describe_program(o, set);
   c.pending.reset();
   c.message.clear();
-  while (c.sets.size() > o.job.spec.checkpoint.keep) c.sets.erase(c.sets.begin());
+  let_older_go(o.job.spec, status);
   show_newest(c);
   return std::vector<Event>{
       {"Normal", kCheckpointStored,
-       std::format("set {} of superstep {}: {} in {} images; the ranks waited {}, storing took {}{}", pending.id,
-                   pending.superstep.value, size_text(bytes), o.job.spec.ranks,
+       std::format("set {} of superstep {}: {}; the ranks waited {}, storing took {}{}", pending.id,
+                   pending.superstep.value, sizes_text(sizes, c.sets.back(), o.job.spec.ranks),
                    crds::duration_text(pending.pause_seconds),
                    crds::duration_text(static_cast<double>(slowest_ns) * 1e-9), next_by_itself(o, c))}};
 }
@@ -249,6 +321,11 @@ std::optional<migrate::Action> remove_older_sets(const Observed& o) {
   // No later status names what a stored one has let go, so an older operator that wakes up late removes nothing that is named.
   if (request.below == 0 || sidecar->has_done(migrate::ActionKind::kKeepSets, request.below)) return std::nullopt;
   for (const crds::StoredSet& set : c->sets) request.keep.push_back(set.id);
+  for (const crds::StoredSet& set : c->sets) {
+    if (set.base == 0 || !set.of_job.empty() || std::ranges::contains(request.keep, set.base)) continue;
+    request.keep.push_back(set.base);
+    request.bases.push_back(set.base);
+  }
   return migrate::Action::keep_sets(seat, request);
 }
 

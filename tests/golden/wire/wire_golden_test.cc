@@ -107,7 +107,7 @@ migrate::Wave wave() {
 migrate::Wave set_wave() {
   migrate::Wave w = wave();
   w.moves.clear(), w.bytes.clear(), w.transfer_ms.clear();
-  w.checkpoint = migrate::Checkpoint{.set = 13, .attempt = 14};
+  w.checkpoint = migrate::Checkpoint{.set = 13, .attempt = 14, .base = 9};
   return w;
 }
 
@@ -119,6 +119,8 @@ wire::RankStatus saved_and_loaded() {
                             .dump_ns = 3,
                             .store_ns = 4,
                             .digest = "d",
+                            .stored = 5,
+                            .base = 6,
                             .error = "e"};
   s.transfer.unusable = true;
   return s;

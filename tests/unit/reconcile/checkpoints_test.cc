@@ -406,6 +406,8 @@ TEST(Checkpoints, AnyFaultsEndWell) {
         rc::gen::set(&Strike::amount, rc::gen::inRange(0, 60)), rc::gen::set(&Strike::rank, rc::gen::inRange(0u, 3u))));
     World w({.ranks = 3, .slow = 5, .fast = 5, .supersteps = 150, .seed = *rc::gen::inRange(0u, 500u)});
     stores_sets(w);
+    w.shares_blocks = true;
+    w.removes_as_older = *rc::gen::arbitrary<bool>();
     w.job.spec.run_policy.backoff_limit = 3;
     for (int tick = 0; tick < 220 && w.violation.empty(); ++tick) {
       for (const Strike& s : faults)

@@ -277,9 +277,13 @@ void World::check_invariants() {
   // Whatever the status names is complete, and stays.
   if (job.status.checkpoint && !storage_is_damaged && !(remover && remover->done))
     for (const crds::StoredSet& set : job.status.checkpoint->sets)
-      for (std::uint32_t rank = 0; rank < options_.ranks; ++rank)
-        if (!storage.contains({set.id, rank}))
+      for (std::uint32_t rank = 0; rank < options_.ranks; ++rank) {
+        const auto image = storage.find({set.id, rank});
+        if (image == storage.end())
           violate(std::format("set {} is named without the image of rank {}", set.id, rank));
+        else if (image->second.base != 0 && !storage.contains({image->second.base, rank}))
+          violate(std::format("set {} is named, and gone is what that of rank {} builds on", set.id, rank));
+      }
   if (options_.cluster)
     for (const World* other : options_.cluster->worlds)
       for (const auto& [name, pod] : other->pods)

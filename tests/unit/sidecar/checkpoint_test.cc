@@ -3,87 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <optional>
 
-#include "base/core/base64.h"
-#include "base/core/read_file.h"
-#include "crds/requests.h"
-#include "sidecar/ring/ring_access.h"
-#include "sidecar/transfer/capture_client.h"
-#include "tests/unit/sidecar/real_sidecar.h"
+#include "tests/unit/sidecar/checkpoint.h"
 
 namespace bsp::sidecar {
 namespace {
 
-namespace fs = std::filesystem;
 using ::testing::HasSubstr;
-using wire::SavePhase;
-using wire::TransferPhase;
-
-class Checkpoint : public testing::Test {
- protected:
-  Checkpoint() {
-    char name[] = "/tmp/bsp-sets-XXXXXX";
-    storage_ = ::mkdtemp(name);
-    content_ = std::string(3'000'000, 'P') + "the end";
-  }
-  ~Checkpoint() override { fs::remove_all(storage_); }
-
-  static wire::SaveRequest image(std::uint64_t set, char key = 'k') {
-    return {.set = set, .epoch = 4, .attempt = 0, .key = base64_encode(std::string(32, key))};
-  }
-  static control::Hello hello(control::Mode mode, control::ProgramState state) {
-    return {.mode = mode, .uid = ::getuid(), .gid = ::getgid(), .pid = 301, .state = state};
-  }
-  static void stop_at_a_gate(RealSidecar& sidecar) {
-    BSP_RING_STORE(sidecar.ring().state, BSP_RANK_CLOSING);
-    sidecar.connect_init(hello(control::Mode::kRun, control::ProgramState::kStopped));
-    sidecar.wait_until([](const wire::RankStatus& s) { return s.phase == wire::RankPhase::kStopped; });
-  }
-  static void wait_to_resume(RealSidecar& sidecar) {
-    sidecar.connect_init(hello(control::Mode::kRestore, control::ProgramState::kWaiting));
-    sidecar.wait_until([](const wire::RankStatus& s) { return s.init_connected; });
-  }
-  // What criu and bsp-init do.
-  void dump(RealSidecar& sidecar, std::uint64_t set, bool well = true) {
-    const auto asked = sidecar.heard_of<control::Dump>();
-    ASSERT_TRUE(asked);
-    EXPECT_EQ(asked->migration, wire::set_name(set));
-    {
-      auto client = transfer::CaptureClient::connect(sidecar.seat_dir(0) / "images");
-      ASSERT_TRUE(client);
-      const auto file = client->open_file("pages-1.img");
-      ASSERT_TRUE(file);
-      for (std::size_t at = 0; at < content_.size();) {
-        const ssize_t n = ::write(file->get(), content_.data() + at, content_.size() - at);
-        ASSERT_GT(n, 0);
-        at += static_cast<std::size_t>(n);
-      }
-    }
-    if (well)
-      sidecar.say(control::Dumped{.migration = asked->migration, .ns = 1000});
-    else
-      sidecar.say(control::DumpFailed{.migration = asked->migration, .message = "criu was killed"});
-  }
-  static bool is(const wire::RankStatus& s, SavePhase phase) { return s.save && s.save->phase == phase; }
-  std::string store(RealSidecar& sidecar, std::uint64_t set) {
-    EXPECT_TRUE(sidecar.ask(wire::kSave, reflect::write(image(set))));
-    dump(sidecar, set);
-    sidecar.wait_until([](const wire::RankStatus& s) { return is(s, SavePhase::kStored); });
-    return sidecar.status().save->digest;
-  }
-  // By a sidecar that is gone afterwards: there is one PMIx server in a process.
-  std::string stored_by_another(std::uint64_t set) {
-    RealSidecar source(1, {.place = storage_});
-    stop_at_a_gate(source);
-    return store(source, set);
-  }
-  [[nodiscard]] fs::path stored(std::uint64_t set) const {
-    return fs::path(storage_) / "uid" / std::format("set-{}", set) / "rank-0";
-  }
-
-  std::string storage_, content_;
-};
 
 TEST_F(Checkpoint, IsStoredAndRestoredElsewhere) {
   std::string digest;
@@ -215,6 +141,7 @@ TEST_F(Checkpoint, OlderSetsAreRemoved) {
   RealSidecar source(1, {.place = storage_});
   stop_at_a_gate(source);
   for (const std::uint64_t set : {1, 2, 3}) store(source, set);
+  // None builds on another.
   EXPECT_TRUE(source.ask(wire::kKeepSets, reflect::write(wire::KeepSetsRequest{.below = 3, .keep = {2, 3}})));
   const auto limit = std::chrono::steady_clock::now() + 30s;
   while (fs::exists(stored(1)) && std::chrono::steady_clock::now() < limit) std::this_thread::sleep_for(10ms);

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <barrier>
 #include <chrono>
 #include <filesystem>
 #include <format>
@@ -125,20 +127,56 @@ TEST_F(InBucket, NamesThatLeaveThePrefixAreRefused) {
 }
 
 TEST_F(InBucket, SetsGoButThoseThatAreKeptOrNewer) {
-  for (const std::uint64_t set : {1, 2, 3, 4, 5}) ASSERT_TRUE(store(name_of(0, set), "x"));
+  // Of the third group's sets none builds on those of the first two.
+  for (const std::uint64_t set : {1, 2, 9, 17, 18}) ASSERT_TRUE(store(name_of(0, set), "x"));
   ASSERT_TRUE(store(name_of(1, 1), "y"));
   ImageName others = name_of(0, 1);
   others.job_uid = "another";
   ASSERT_TRUE(store(others, "x"));
-  const auto removed = bucket().remove_sets("0a1b-2c3d", 4, {2});
+  const auto removed = bucket().remove_sets("0a1b-2c3d", 17, {9});
   ASSERT_TRUE(removed) << removed.error().message;
-  EXPECT_THAT(*removed, ElementsAre(1, 3));
-  for (const std::uint64_t set : {2, 4, 5}) EXPECT_TRUE(read(name_of(0, set))) << set;
+  EXPECT_THAT(*removed, ElementsAre(1, 2));
+  for (const std::uint64_t set : {9, 17, 18}) EXPECT_TRUE(read(name_of(0, set))) << set;
   EXPECT_EQ(read(name_of(1, 1)).error().code, ErrorCode::kNotFound);
   EXPECT_TRUE(read(others)) << "another job's";
-  EXPECT_THAT(*bucket().remove_sets("0a1b-2c3d", 4, {2}), ElementsAre());
-  EXPECT_THAT(*bucket().remove_sets("unknown", 4, {}), ElementsAre());
-  EXPECT_THAT(*bucket().remove_sets("0a1b-2c3d", UINT64_MAX, {}), ElementsAre(2, 4, 5));
+  EXPECT_THAT(*bucket().remove_sets("0a1b-2c3d", 17, {9}), ElementsAre());
+  EXPECT_THAT(*bucket().remove_sets("unknown", 17, {}), ElementsAre());
+  EXPECT_THAT(*bucket().remove_sets("0a1b-2c3d", UINT64_MAX, {}), ElementsAre(9, 17, 18));
+}
+
+TEST_F(InBucket, WhatOthersBuildOnStays) {
+  for (const std::uint64_t set : {1, 2, 3, 4})
+    for (const std::uint32_t rank : {0, 1}) ASSERT_TRUE(store(name_of(rank, set), "x"));
+  EXPECT_THAT(*bucket().remove_sets("0a1b-2c3d", 4, {3}), ElementsAre(2));
+  for (const std::uint64_t set : {3, 4}) ASSERT_TRUE(bucket().mark_whole(name_of(0, set)));
+  EXPECT_THAT(*bucket().remove_sets("0a1b-2c3d", 4, {3}), ElementsAre());
+  EXPECT_EQ(read(name_of(0, 1)).error().code, ErrorCode::kNotFound) << "rank 0 builds on it no more";
+  EXPECT_TRUE(read(name_of(1, 1)));
+  ASSERT_TRUE(bucket().mark_whole(name_of(1, 4)));
+  EXPECT_THAT(*bucket().remove_sets("0a1b-2c3d", 4, {}), ElementsAre(1, 3));
+  for (const std::uint32_t rank : {0, 1}) EXPECT_TRUE(read(name_of(rank, 4)));
+}
+
+// Each has one open, as many as may be at once, and needs another to go on.
+TEST_F(InBucket, ReadersOfWhatBuildsOnAnotherAllComeToTheirEnd) {
+  for (const std::uint64_t set : {1, 2})
+    for (const std::uint32_t rank : {0, 1, 2}) ASSERT_TRUE(store(name_of(rank, set), "x"));
+  const Bucket bucket(location_);
+  std::atomic<bool> given_up = false;
+  std::atomic<int> ended = 0;
+  std::barrier all_have_one(3);
+  std::vector<std::jthread> readers;
+  for (const std::uint32_t rank : {0, 1, 2})
+    readers.emplace_back([&, rank] {
+      const auto image = bucket.open(name_of(rank, 2), &given_up);
+      all_have_one.arrive_and_wait();
+      const auto base = bucket.open_base(name_of(rank, 1), &given_up);
+      if (image && base) ++ended;
+    });
+  for (int i = 0; i < 1200 && ended < 3; ++i) std::this_thread::sleep_for(100ms);
+  given_up = true;
+  readers.clear();
+  EXPECT_EQ(ended, 3);
 }
 
 TEST_F(InBucket, AJobGoesWithAllThatItStoredAndNothingElse) {
