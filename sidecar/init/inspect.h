@@ -35,8 +35,9 @@ std::optional<std::string> system_v_object(std::string_view table, uid_t uid);
 Result<std::optional<std::string>> mapped_unlinked_name(std::string_view maps, const std::string& dir = "/dev/shm");
 
 // kRefused with the first reason found: an open socket; a perf, io_uring, inotify, … descriptor; a file that can't be
-// reopened by its name; a message queue, semaphore set or segment of System V; a POSIX message queue; a child
-// process; a process that left the program's tree; a seccomp filter. Another error if it couldn't look.
+// reopened by its name; a working directory that can't be entered again; a message queue, semaphore set or segment of
+// System V; a POSIX message queue; a child process; a process that left the program's tree; a seccomp filter. Another
+// error if it couldn't look.
 Result<void> check_movable(pid_t pid, const User& user);
 
 }  // namespace bsp::init

@@ -63,6 +63,8 @@ INSTANTIATE_TEST_SUITE_P(
              "program's user can't read it; make it readable, or write it to a volume"},
         Held{"sealed", "/work/sealed, is open with access that the file's mode no longer permits; change"},
         Held{"linked", "/work/first (deleted), is a file whose name was removed while another link to it remains"},
+        Held{"unenterable", "the working directory, /work/shut, is one that the program's user may not read and enter"},
+        Held{"unlistable", "the working directory, /work/shut, is one that the program's user may not read and enter"},
         Held{"too-much",
              "/work/too-much, which the program has written in its pod, can't be moved: "
              "the program has written 40.0 MiB there, which with "}),

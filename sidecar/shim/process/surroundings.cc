@@ -157,6 +157,19 @@ std::string thread_blocker() {
          std::to_string(limit.rlim_max) + ")";
 }
 
+std::string directory_blocker() {
+  char* const name = getcwd(nullptr, 0);
+  if (name == nullptr) {
+    if (errno == ENOENT) return "";  // it was removed: criu makes it again
+    return "a working directory that can't be told (" + std::string(std::strerror(errno)) + ")";
+  }
+  const std::string path = name;
+  std::free(name);
+  if (::faccessat(AT_FDCWD, path.c_str(), R_OK | X_OK, AT_EACCESS) == 0 || errno != EACCES) return "";
+  return "a working directory that the program's user may not read and enter (" + path +
+         "; change its mode, or chdir() to another)";
+}
+
 Untouchable::Untouchable() {
   prctl(PR_GET_PDEATHSIG, &death_signal_);
   if (death_signal_ != 0) prctl(PR_SET_PDEATHSIG, 0);

@@ -42,6 +42,9 @@ std::string directory_for_mpi();
 // At a gate: "", or why MPI couldn't start a thread, without which no epoch opens.
 std::string thread_blocker();
 
+// At a gate: "", or why the process couldn't begin again in its working directory, which criu opens and enters as the program's user.
+std::string directory_blocker();
+
 // What would end the process, or keep others from looking at it, between its stop and its next epoch. As the program has set it in
 // this thread, it is set again afterwards.
 class Untouchable {

@@ -297,6 +297,13 @@ static void linked(int round) {
   if (round > 0) return;
   must(open("first", O_RDWR | O_CREAT, 0600) >= 0 && !link("first", "second") && !unlink("first"), "linked");
 }
+/* Working directories that the user may not enter, or not list, any more. */
+static void unenterable(int round) {
+  if (round == 0) must(!mkdir("shut", 0700) && !chdir("shut") && !chmod("../shut", 0600), "shut");
+}
+static void unlistable(int round) {
+  if (round == 0) must(!mkdir("shut", 0700) && !chdir("shut") && !chmod("../shut", 0311), "shut");
+}
 static void too_much(int round) {
   char piece[1 << 20];
   memset(piece, 7, sizeof(piece));
@@ -310,9 +317,10 @@ int main(int argc, char** argv) {
   static const struct {
     const char* name;
     void (*run)(int round);
-  } kGroups[] = {{"closed", closed},        {"opened", opened}, {"mapped", mapped},    {"tree", tree},
-                 {"image", of_the_image},   {"large", large},   {"root", of_root},     {"unreadable", unreadable},
-                 {"sealed", sealed_writer}, {"linked", linked}, {"too-much", too_much}};
+  } kGroups[] = {{"closed", closed},        {"opened", opened}, {"mapped", mapped},     {"tree", tree},
+                 {"image", of_the_image},   {"large", large},   {"root", of_root},      {"unreadable", unreadable},
+                 {"sealed", sealed_writer}, {"linked", linked}, {"too-much", too_much}, {"unenterable", unenterable},
+                 {"unlistable", unlistable}};
   umask(022);
   for (size_t i = 0; i < sizeof(kGroups) / sizeof(*kGroups); i++) {
     if (argc != 2 || strcmp(argv[1], kGroups[i].name) != 0) continue;

@@ -206,21 +206,23 @@ TEST_P(Blocked, IsNotMigratableWhileItLasts) {
 
 INSTANTIATE_TEST_SUITE_P(
     Shim, Blocked,
-    testing::Values(Thing{"exposed", "an open RMA exposure epoch"}, Thing{"accessing", "an open RMA access epoch"},
-                    Thing{"alltoallw", "a persistent request (MPI_Alltoallw_init)"},
-                    Thing{"orphaned", "a persistent request (MPI_Send_init)"},
-                    Thing{"generalised", "a pending request (MPI_Grequest_start)"},
-                    Thing{"half_freed", "a communicator, window or file that not all of its ranks have freed"},
-                    Thing{"half_begun", "a collective that not all of its ranks have begun"},
-                    Thing{"request_half_freed", "a persistent one that not all have freed"},
-                    Thing{"thread", "another thread inside MPI"},
-                    Thing{"session", "an MPI session of the program's own"},
-                    Thing{"probed", "a message that was probed on a communicator since freed"},
-                    Thing{"unknown", "1 message(s) sent to this rank and not received"},
-                    Thing{"large", "9 message(s) sent to this rank and not received (of more than 64 MiB)"},
-                    Thing{"unlisted", "a list of file descriptors that can't be read (Cannot allocate memory)"},
-                    Thing{"revoked", "a revoked communicator"},
-                    Thing{"tools", "MPI's tool interface (MPI_T_init_thread)"}, Thing{"socket", "an open socket"}),
+    testing::Values(
+        Thing{"exposed", "an open RMA exposure epoch"}, Thing{"accessing", "an open RMA access epoch"},
+        Thing{"alltoallw", "a persistent request (MPI_Alltoallw_init)"},
+        Thing{"orphaned", "a persistent request (MPI_Send_init)"},
+        Thing{"generalised", "a pending request (MPI_Grequest_start)"},
+        Thing{"half_freed", "a communicator, window or file that not all of its ranks have freed"},
+        Thing{"half_begun", "a collective that not all of its ranks have begun"},
+        Thing{"request_half_freed", "a persistent one that not all have freed"},
+        Thing{"thread", "another thread inside MPI"}, Thing{"session", "an MPI session of the program's own"},
+        Thing{"probed", "a message that was probed on a communicator since freed"},
+        Thing{"unknown", "1 message(s) sent to this rank and not received"},
+        Thing{"large", "9 message(s) sent to this rank and not received (of more than 64 MiB)"},
+        Thing{"unlisted", "a list of file descriptors that can't be read (Cannot allocate memory)"},
+        Thing{"revoked", "a revoked communicator"},
+        Thing{"unenterable", "a working directory that the program's user may not read and enter (/tmp/blocked-"},
+        Thing{"unlistable", "a working directory that the program's user may not read and enter (/tmp/blocked-"},
+        Thing{"tools", "MPI's tool interface (MPI_T_init_thread)"}, Thing{"socket", "an open socket"}),
     [](const auto& tested) { return std::string(tested.param.name); });
 
 TEST(Shim, NewGateClosesAfterADroppedOne) {

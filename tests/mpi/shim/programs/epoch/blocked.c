@@ -7,9 +7,12 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <linux/capability.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 
 /* The second needs the first. */
 /* clang-format off */
@@ -38,6 +41,16 @@ static void* serve(void* comm) {
   int word = -1;
   MPI_Sendrecv_replace(&word, 1, MPI_INT, MPI_PROC_NULL, 6, MPI_ANY_SOURCE, 6, *(MPI_Comm*)comm, MPI_STATUS_IGNORE);
   return NULL;
+}
+
+/* A working directory that its owner may not enter (or read) any more, since root is bound by modes, too. */
+static void enter_sealed(char* path, mode_t mode) {
+  struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+  struct __user_cap_data_struct sets[2];
+  CHECK(syscall(SYS_capget, &header, sets) == 0);
+  sets[0].effective &= ~(1u << CAP_DAC_OVERRIDE | 1u << CAP_DAC_READ_SEARCH);
+  CHECK(mkdtemp(path) != NULL && chdir(path) == 0 && chmod(path, mode) == 0);
+  CHECK(syscall(SYS_capset, &header, sets) == 0);
 }
 
 static int query(void* state, MPI_Status* status) {
@@ -151,6 +164,9 @@ int main(int argc, char** argv) {
   if (!strcmp(thing, "tools")) MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
   if (!strcmp(thing, "socket")) fd = socket(AF_INET, SOCK_STREAM, 0);
   unlisted = !strcmp(thing, "unlisted");
+  char sealed[] = "/tmp/blocked-XXXXXX";
+  const int is_sealed = !strcmp(thing, "unenterable") || !strcmp(thing, "unlistable");
+  if (is_sealed) enter_sealed(sealed, !strcmp(thing, "unlistable") ? 0311 : 0600);
 
   MPI_Comm queue;
   MPI_Comm_dup(MPI_COMM_WORLD, &queue);
@@ -220,6 +236,7 @@ int main(int argc, char** argv) {
       }
       if (fd >= 0) close(fd);
       unlisted = 0;
+      if (is_sealed) CHECK(chmod(sealed, 0700) == 0 && chdir("/") == 0 && rmdir(sealed) == 0);
       if (!strcmp(thing, "tools")) MPI_T_finalize();
       if (!strcmp(thing, "half_begun")) {
         if (rank != 0) MPI_Ibcast(&in, 1, MPI_INT, 0, copies[0], &of_some);
