@@ -25,7 +25,7 @@ namespace bsp::crds {
 enum class ReschedulingMode { kMigrate, kAdvise, kOff };  // Advise: decide and report, never move
 enum class CleanPodPolicy { kAll, kRunning, kNone };
 // Who makes a start all or nothing: the operator, which reserves the slots of all ranks first, or the cluster's scheduler by a
-// PodGroup (operator/reconcile/kernel/gang.h).
+// PodGroup (operator/reconcile/kernel/start/gang.h).
 enum class Gang { kReserve, kPodGroup, kSchedulerPlugins, kVolcano };
 
 // With which CPU features the ranks start: those of the CPU that each starts on, or those that all of the job's Sets have.

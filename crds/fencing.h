@@ -8,7 +8,7 @@
 //   ───┼──────────────────────────┼─────────────────────┼──────────────────────┼──────────────────────────
 //      sidecar hears no peer      it asks the others    it ends its program    operator: the rank may restart
 //
-// sidecar/agent/fence.h and operator/reconcile/kernel/lost_pods.h define who counts as heard, and state the assumptions.
+// sidecar/agent/fence.h and operator/reconcile/kernel/pods/lost_pods.h define who counts as heard, and state the assumptions.
 #pragma once
 
 #include <chrono>

@@ -13,7 +13,7 @@
 #include "operator/exchange/protocol.h"
 #include "operator/kube/leader.h"
 #include "operator/reconcile/capacity/reservations.h"
-#include "operator/reconcile/kernel/placement.h"
+#include "operator/reconcile/kernel/start/placement.h"
 
 namespace bsp::controller {
 

@@ -8,7 +8,7 @@
 //
 // A single answering peer proves nothing, because it may be on the same cut-off node. All peers together do: the
 // operator restarts no rank until it knows that at least one of them has ended
-// (operator/reconcile/kernel/lost_pods.h), and that one no longer answers. So an operator that is away for hours
+// (operator/reconcile/kernel/pods/lost_pods.h), and that one no longer answers. So an operator that is away for hours
 // harms no job whose pods reach each other, and a job with a single pod, which has no peer to ask, is never ended
 // here.
 //

@@ -1,6 +1,6 @@
 // Proves that the loop runs: answers every HTTP request with 200 and nothing else, in the loop's own thread.
 //
-// The kubelet's livenessProbe (operator/reconcile/kernel/pods.cc) restarts a sidecar that doesn't answer. The kubelet
+// The kubelet's livenessProbe (operator/reconcile/kernel/pods/pods.cc) restarts a sidecar that doesn't answer. The kubelet
 // has no certificate of the job, so this is a separate port without TLS. An exec probe would cost every node a
 // process per rank every few seconds. The request is not parsed, and the answer reveals only that the sidecar runs.
 #pragma once

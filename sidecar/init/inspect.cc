@@ -207,8 +207,8 @@ Result<void> check_movable(pid_t pid, const User& user) {
                   "not migratable now: the program runs under a seccomp filter, which criu can't suspend");
   }
   BSP_TRY(const std::string directory, read_link(process + "/cwd"));
-  if (!directory.ends_with(kDeleted) &&
-      ::faccessat(AT_FDCWD, directory.c_str(), R_OK | X_OK, AT_EACCESS) != 0 && errno == EACCES)
+  if (!directory.ends_with(kDeleted) && ::faccessat(AT_FDCWD, directory.c_str(), R_OK | X_OK, AT_EACCESS) != 0 &&
+      errno == EACCES)
     return fail(ErrorCode::kRefused, "not migratable now: the working directory, " + directory +
                                          ", is one that the program's user may not read and enter; change its mode, or "
                                          "chdir() to another");

@@ -35,9 +35,7 @@ std::unexpected<Error> bad_delta(std::string_view what) {
   return fail(ErrorCode::kRefused, std::format("the stored image is damaged: {}", what));
 }
 
-bool before(const Block& a, const Block& b) {
-  return a.digest != b.digest ? a.digest < b.digest : a.at < b.at;
-}
+bool before(const Block& a, const Block& b) { return a.digest != b.digest ? a.digest < b.digest : a.at < b.at; }
 
 std::span<const Block> same_as(const Base& base, const Block& block) {
   const auto [first, last] = std::ranges::equal_range(base.blocks, block.digest, {}, &Block::digest);
@@ -118,8 +116,7 @@ std::vector<Copy> copies_from(const Base& base, std::span<const Block> blocks) {
 
 DeltaWriter::DeltaWriter(const Base& base, std::vector<Copy> copies, std::uint64_t bytes)
     : copies_(std::move(copies)), bytes_(bytes) {
-  const std::string text =
-      reflect::write(DeltaHeader{base.name, base.digest, base64_encode(base.key), bytes}).dump();
+  const std::string text = reflect::write(DeltaHeader{base.name, base.digest, base64_encode(base.key), bytes}).dump();
   header_ = std::string(kDeltaMagic) + std::string(4, '\0') + text;
   put(reinterpret_cast<std::byte*>(header_.data()) + kDeltaMagic.size(), static_cast<std::uint32_t>(text.size()));
   size_ = header_.size();
@@ -283,8 +280,7 @@ struct Unpacker::Impl {
   Result<void> take(std::span<const std::byte> bytes) {
     if (bytes.empty()) return {};
     // An image begins with a frame of the stream of a dump, whose type is a small number.
-    if (kind == Kind::kUnknown)
-      kind = bytes[0] == static_cast<std::byte>(kDeltaMagic[0]) ? Kind::kDelta : Kind::kWhole;
+    if (kind == Kind::kUnknown) kind = bytes[0] == static_cast<std::byte>(kDeltaMagic[0]) ? Kind::kDelta : Kind::kWhole;
     if (kind == Kind::kWhole) return sink(bytes);
     if (!has_header) {
       if (!collect(kDeltaPrefix, bytes)) return {};

@@ -74,8 +74,8 @@ std::vector<Copy> copies_from(const Base& base, std::span<const Block> blocks);
 
 struct DeltaHeader {
   ImageName base;
-  std::string digest;  // of the base's file
-  std::string key;     // of the base's set, in base64
+  std::string digest;       // of the base's file
+  std::string key;          // of the base's set, in base64
   std::uint64_t bytes = 0;  // of the image
 };
 constexpr void fields_of(Of<DeltaHeader>, auto&& v) {
@@ -104,7 +104,8 @@ class DeltaWriter {
 // An image that is stored whole, its bytes one after another.
 class ImageReader {
  public:
-  ImageReader(std::unique_ptr<StoredImage> file, std::string_view key, const ImageName& name, const std::string& digest);
+  ImageReader(std::unique_ptr<StoredImage> file, std::string_view key, const ImageName& name,
+              const std::string& digest);
   // Goes forward to `at`, and takes bytes from there. kRefused: the image is damaged, or ends before.
   Result<void> read(std::uint64_t at, std::span<std::byte> into);
   // Reads the rest: all of the file is the one that it should be.

@@ -28,7 +28,7 @@ VICTIMS = ["program", "bsp-init", "criu", "source-sidecar", "target-sidecar", "s
            "source-program", "source-bsp-init", "bystander-program", "bystander-bsp-init", "bystander-sidecar", "bystander-pod"]
 SIDES = ["source", "target", "bystander"]
 ENDED = ["Succeeded", "RolledBack", "Failed"]
-SIDECAR_USER = 64600  # operator/reconcile/kernel/pods.cc
+SIDECAR_USER = 64600  # operator/reconcile/kernel/pods/pods.cc
 # Victims that don't exist in a phase; and while the source holds the rank, its program is the same as "program".
 IMPOSSIBLE = {("criu", "Preparing"), ("criu", "Pausing"), ("criu", "Transferring"), ("criu", "Resuming"),
               *itertools.product(("source-program", "source-bsp-init"), PHASES[:4])}

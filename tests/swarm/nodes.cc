@@ -9,7 +9,7 @@
 #include "operator/kube/fields.h"
 #include "operator/kube/modify.h"
 #include "operator/reconcile/capacity/resources.h"
-#include "operator/reconcile/kernel/pods.h"
+#include "operator/reconcile/kernel/pods/pods.h"
 #include "tests/swarm/world.h"
 
 namespace bsp::simulation {

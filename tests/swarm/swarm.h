@@ -42,7 +42,7 @@ struct Swarm {
   int operators = 1;
   std::uint64_t supersteps = 200;
   int superstep_low = 1, superstep_high = 4;  // ticks of each
-  bool traps_sigterm = false;  // and ends when its grace period is over
+  bool traps_sigterm = false;                 // and ends when its grace period is over
   bool checkpoints = false;
   bool old_sidecars = false;  // that know no tokens
   bool forgetful = false;     // sidecars that lose every order

@@ -12,7 +12,7 @@
 #include "crds/names.h"
 #include "crds/seat.h"
 #include "operator/kinds.h"
-#include "operator/reconcile/kernel/pods.h"
+#include "operator/reconcile/kernel/pods/pods.h"
 
 namespace bsp::local {
 

@@ -5,8 +5,8 @@
 #include <tuple>
 
 #include "base/core/significant.h"
-#include "operator/reconcile/kernel/failed_moves.h"
-#include "operator/reconcile/kernel/move_memory.h"
+#include "operator/reconcile/kernel/rescheduling/failed_moves.h"
+#include "operator/reconcile/kernel/rescheduling/move_memory.h"
 #include "operator/reconcile/kernel/seats/free_seats.h"
 #include "operator/reconcile/kernel/status.h"
 #include "operator/reconcile/kernel/waves.h"

@@ -9,8 +9,8 @@
 
 #include "base/core/first_few.h"
 #include "crds/names.h"
-#include "operator/reconcile/kernel/failed_moves.h"
-#include "operator/reconcile/kernel/pods.h"
+#include "operator/reconcile/kernel/pods/pods.h"
+#include "operator/reconcile/kernel/rescheduling/failed_moves.h"
 #include "operator/reconcile/kernel/status.h"
 
 namespace bsp::reconcile {

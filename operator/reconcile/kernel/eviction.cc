@@ -9,7 +9,7 @@
 #include "base/json/fields.h"
 #include "crds/bspjob.h"
 #include "operator/reconcile/capacity/resources.h"
-#include "operator/reconcile/kernel/pods.h"
+#include "operator/reconcile/kernel/pods/pods.h"
 #include "operator/reconcile/kernel/status.h"
 #include "operator/reconcile/kernel/stored.h"
 #include "operator/reconcile/kernel/waves.h"

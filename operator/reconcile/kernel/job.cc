@@ -6,16 +6,16 @@
 #include <string_view>
 
 #include "crds/fencing.h"
-#include "operator/reconcile/kernel/checkpoints.h"
+#include "operator/reconcile/kernel/checkpoints/checkpoints.h"
 #include "operator/reconcile/kernel/checkpoints/reclaim.h"
 #include "operator/reconcile/kernel/checkpoints/suspension.h"
 #include "operator/reconcile/kernel/drain.h"
-#include "operator/reconcile/kernel/gang.h"
 #include "operator/reconcile/kernel/history.h"
 #include "operator/reconcile/kernel/job_kernel.h"
-#include "operator/reconcile/kernel/lost_pods.h"
+#include "operator/reconcile/kernel/pods/lost_pods.h"
 #include "operator/reconcile/kernel/rebuild.h"
-#include "operator/reconcile/kernel/start_queue.h"
+#include "operator/reconcile/kernel/start/gang.h"
+#include "operator/reconcile/kernel/start/start_queue.h"
 #include "operator/reconcile/kernel/status.h"
 #include "operator/reconcile/kernel/waves.h"
 

@@ -5,8 +5,8 @@
 
 #include "operator/reconcile/kernel/checkpoints/reclaim.h"
 #include "operator/reconcile/kernel/conditions.h"
-#include "operator/reconcile/kernel/gang.h"
 #include "operator/reconcile/kernel/rebuild.h"
+#include "operator/reconcile/kernel/start/gang.h"
 #include "operator/reconcile/kernel/waves.h"
 
 namespace bsp::reconcile {

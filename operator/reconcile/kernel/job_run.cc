@@ -3,11 +3,11 @@
 #include <format>
 
 #include "base/core/significant.h"
-#include "operator/reconcile/kernel/checkpoints.h"
+#include "operator/reconcile/kernel/checkpoints/checkpoints.h"
 #include "operator/reconcile/kernel/checkpoints/suspension.h"
 #include "operator/reconcile/kernel/drain.h"
-#include "operator/reconcile/kernel/gang.h"
 #include "operator/reconcile/kernel/job_kernel.h"
+#include "operator/reconcile/kernel/start/gang.h"
 #include "operator/reconcile/kernel/status.h"
 #include "operator/reconcile/kernel/waves.h"
 

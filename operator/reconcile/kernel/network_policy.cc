@@ -1,7 +1,7 @@
 #include "operator/reconcile/kernel/network_policy.h"
 
 #include "crds/names.h"
-#include "operator/reconcile/kernel/pods.h"
+#include "operator/reconcile/kernel/pods/pods.h"
 
 namespace bsp::reconcile {
 

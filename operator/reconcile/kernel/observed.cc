@@ -10,7 +10,7 @@
 #include "base/json/fields.h"
 #include "crds/names.h"
 #include "operator/reconcile/kernel/checkpoints/skew.h"
-#include "operator/reconcile/kernel/pods.h"
+#include "operator/reconcile/kernel/pods/pods.h"
 
 namespace bsp::reconcile {
 

@@ -19,10 +19,10 @@
 #include "operator/observe/cpu_facts.h"
 #include "operator/observe/snapshot.h"
 #include "operator/reconcile/capacity/reservations.h"
-#include "operator/reconcile/kernel/gang.h"
-#include "operator/reconcile/kernel/kueue.h"
-#include "operator/reconcile/kernel/pods.h"
-#include "operator/reconcile/kernel/start_queue.h"
+#include "operator/reconcile/kernel/pods/pods.h"
+#include "operator/reconcile/kernel/start/gang.h"
+#include "operator/reconcile/kernel/start/kueue.h"
+#include "operator/reconcile/kernel/start/start_queue.h"
 #include "operator/step.h"
 
 namespace bsp::reconcile {

@@ -15,10 +15,10 @@
 #include "base/core/first_few.h"
 #include "base/json/fields.h"
 #include "operator/decide/explain.h"
-#include "operator/reconcile/kernel/gang.h"
-#include "operator/reconcile/kernel/move_memory.h"
-#include "operator/reconcile/kernel/pods.h"
-#include "operator/reconcile/kernel/rescheduling.h"
+#include "operator/reconcile/kernel/pods/pods.h"
+#include "operator/reconcile/kernel/rescheduling/move_memory.h"
+#include "operator/reconcile/kernel/rescheduling/rescheduling.h"
+#include "operator/reconcile/kernel/start/gang.h"
 
 namespace bsp::reconcile {
 

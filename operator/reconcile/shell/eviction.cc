@@ -7,7 +7,7 @@
 #include "operator/kinds.h"
 #include "operator/kube/fields.h"
 #include "operator/reconcile/capacity/stores/owner.h"
-#include "operator/reconcile/kernel/pods.h"
+#include "operator/reconcile/kernel/pods/pods.h"
 
 namespace bsp::reconcile {
 namespace {

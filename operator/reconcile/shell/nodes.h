@@ -15,7 +15,7 @@
 #include "operator/kube/client.h"
 #include "operator/observe/snapshot.h"
 #include "operator/reconcile/capacity/resources.h"
-#include "operator/reconcile/kernel/lost_pods.h"
+#include "operator/reconcile/kernel/pods/lost_pods.h"
 
 namespace bsp::reconcile {
 

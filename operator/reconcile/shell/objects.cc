@@ -7,7 +7,7 @@
 #include "operator/kube/fields.h"
 #include "operator/reconcile/kernel/checkpoints/reclaim.h"
 #include "operator/reconcile/kernel/checkpoints/skew.h"
-#include "operator/reconcile/kernel/gang.h"
+#include "operator/reconcile/kernel/start/gang.h"
 
 namespace bsp::reconcile {
 namespace {

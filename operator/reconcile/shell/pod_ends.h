@@ -1,4 +1,4 @@
-// What proves that a job's pods have ended (kernel/lost_pods.h), and what that needs to know of nodes.
+// What proves that a job's pods have ended (kernel/pods/lost_pods.h), and what that needs to know of nodes.
 #pragma once
 
 #include <map>
@@ -6,7 +6,7 @@
 #include <mutex>
 #include <string>
 
-#include "operator/reconcile/kernel/lost_pods.h"
+#include "operator/reconcile/kernel/pods/lost_pods.h"
 #include "operator/reconcile/shell/job/job_parts.h"
 #include "operator/reconcile/shell/job/observer.h"
 

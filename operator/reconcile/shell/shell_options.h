@@ -12,7 +12,7 @@
 #include "operator/reconcile/capacity/stores/exchange_place.h"
 #include "operator/reconcile/kernel/job.h"
 #include "operator/reconcile/kernel/network_policy.h"
-#include "operator/reconcile/kernel/placement.h"
+#include "operator/reconcile/kernel/start/placement.h"
 
 namespace bsp::reconcile {
 
@@ -46,7 +46,7 @@ struct ShellOptions {
   MoveCaps caps = {};
   std::map<std::string, double> instance_prices =
       {};              // of a node, an hour, by its instance type; where its annotation says none
-  bool kueue = false;  // it admits the jobs with the label of a LocalQueue (kernel/kueue.h)
+  bool kueue = false;  // it admits the jobs with the label of a LocalQueue (kernel/start/kueue.h)
   std::optional<OperatorPods> isolate_from_all_but = {};  // nullopt: jobs get no NetworkPolicy
 };
 

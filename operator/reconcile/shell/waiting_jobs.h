@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "operator/kube/client.h"
-#include "operator/reconcile/kernel/start_queue.h"
+#include "operator/reconcile/kernel/start/start_queue.h"
 
 namespace bsp::reconcile {
 

@@ -9,7 +9,7 @@
 #include "operator/decide/explain.h"
 #include "operator/decide/model/strategy.h"
 #include "operator/local/cli/describe.h"
-#include "operator/reconcile/kernel/pods.h"
+#include "operator/reconcile/kernel/pods/pods.h"
 #include "tests/golden/golden.h"
 #include "tests/unit/decide/world.h"
 

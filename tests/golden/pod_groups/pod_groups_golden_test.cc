@@ -3,8 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "operator/reconcile/kernel/gang.h"
-#include "operator/reconcile/kernel/pods.h"
+#include "operator/reconcile/kernel/pods/pods.h"
+#include "operator/reconcile/kernel/start/gang.h"
 #include "tests/golden/golden.h"
 
 namespace bsp::reconcile {

@@ -9,7 +9,7 @@
 #include "https_post.h"
 #include "operator/kinds.h"
 #include "operator/reconcile/kernel/drain.h"
-#include "operator/reconcile/kernel/pods.h"
+#include "operator/reconcile/kernel/pods/pods.h"
 #include "tests/unit/controller/install_crds.h"
 #include "tests/unit/kube/world.h"
 

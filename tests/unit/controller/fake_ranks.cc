@@ -11,7 +11,7 @@
 #include "base/net/tls.h"
 #include "crds/names.h"
 #include "operator/kinds.h"
-#include "operator/reconcile/kernel/pods.h"
+#include "operator/reconcile/kernel/pods/pods.h"
 
 namespace bsp::controller {
 

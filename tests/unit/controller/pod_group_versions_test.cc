@@ -1,5 +1,5 @@
 // PodGroups of Kubernetes's own scheduler, where an API server serves the versions of 1.36, of 1.37, or none of them.
-#include "operator/reconcile/kernel/gang.h"
+#include "operator/reconcile/kernel/start/gang.h"
 #include "operator/reconcile/shell/job/pod_group_keeper.h"
 #include "tests/unit/kube/world.h"
 

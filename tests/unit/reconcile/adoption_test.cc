@@ -8,7 +8,7 @@
 
 #include "base/core/base64.h"
 #include "base/net/pki.h"
-#include "operator/reconcile/kernel/checkpoints.h"
+#include "operator/reconcile/kernel/checkpoints/checkpoints.h"
 #include "operator/reconcile/shell/job/source_job.h"
 
 namespace bsp::reconcile {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <format>
 
-#include "operator/reconcile/kernel/checkpoints.h"
+#include "operator/reconcile/kernel/checkpoints/checkpoints.h"
 #include "tests/unit/reconcile/sets.h"
 
 namespace bsp::reconcile::sim {

@@ -7,7 +7,7 @@
 #include <format>
 
 #include "base/core/cpu_features.h"
-#include "operator/reconcile/kernel/checkpoints.h"
+#include "operator/reconcile/kernel/checkpoints/checkpoints.h"
 #include "tests/unit/reconcile/sets.h"
 
 namespace bsp::reconcile::sim {

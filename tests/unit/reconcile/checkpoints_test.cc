@@ -7,7 +7,7 @@
 #include <format>
 #include <iostream>
 
-#include "operator/reconcile/kernel/checkpoints.h"
+#include "operator/reconcile/kernel/checkpoints/checkpoints.h"
 #include "tests/unit/reconcile/sets.h"
 
 namespace bsp::reconcile::sim {

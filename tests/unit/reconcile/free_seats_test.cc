@@ -4,7 +4,7 @@
 
 #include <format>
 
-#include "operator/reconcile/kernel/move_memory.h"
+#include "operator/reconcile/kernel/rescheduling/move_memory.h"
 #include "operator/reconcile/kernel/seats/free_seats.h"
 #include "tests/unit/reconcile/expectations.h"
 

@@ -1,5 +1,5 @@
 // Starts that the cluster's scheduler makes all or nothing; the test is the scheduler. tests/e2e/kubernetes_gang_test.py has the real one.
-#include "operator/reconcile/kernel/gang.h"
+#include "operator/reconcile/kernel/start/gang.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

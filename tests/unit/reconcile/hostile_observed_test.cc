@@ -3,7 +3,7 @@
 
 #include "crds/rankmigration.h"
 #include "operator/kinds.h"
-#include "operator/reconcile/kernel/kueue.h"
+#include "operator/reconcile/kernel/start/kueue.h"
 #include "operator/reconcile/shell/node_benchmarks.h"
 #include "operator/reconcile/shell/objects.h"
 #include "tests/unit/reconcile/every_place.h"

@@ -8,7 +8,7 @@
 #include <random>
 
 #include "operator/kube/api.h"
-#include "operator/reconcile/kernel/rescheduling.h"
+#include "operator/reconcile/kernel/rescheduling/rescheduling.h"
 #include "operator/reconcile/kernel/stored.h"
 #include "tests/unit/reconcile/every_place.h"
 #include "tests/unit/reconcile/whole_way.h"

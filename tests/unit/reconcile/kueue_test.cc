@@ -1,5 +1,5 @@
 // Jobs that Kueue admits and evicts; the test writes what Kueue writes. tests/e2e/kubernetes_kueue_test.py has the real one.
-#include "operator/reconcile/kernel/kueue.h"
+#include "operator/reconcile/kernel/start/kueue.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // When a pod on a node that does not answer counts as ended. The clock is the test's.
-#include "operator/reconcile/kernel/lost_pods.h"
+#include "operator/reconcile/kernel/pods/lost_pods.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // A rank is at its target twice for a moment, as a checkpoint and as a process: a node that has a slot, but not the
 // memory for both, is no target, and the job says so.
-#include "operator/reconcile/kernel/move_memory.h"
+#include "operator/reconcile/kernel/rescheduling/move_memory.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/json/fields.h"
-#include "operator/reconcile/kernel/gang.h"
+#include "operator/reconcile/kernel/start/gang.h"
 #include "operator/reconcile/kernel/status.h"
 #include "tests/unit/reconcile/expectations.h"
 

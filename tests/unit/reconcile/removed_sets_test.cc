@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "operator/reconcile/kernel/checkpoints.h"
+#include "operator/reconcile/kernel/checkpoints/checkpoints.h"
 #include "tests/unit/reconcile/sets.h"
 
 namespace bsp::reconcile::sim {

@@ -6,9 +6,9 @@
 #include <format>
 #include <memory>
 
-#include "operator/reconcile/kernel/advisor.h"
-#include "operator/reconcile/kernel/failed_moves.h"
 #include "operator/reconcile/kernel/job.h"
+#include "operator/reconcile/kernel/rescheduling/advisor.h"
+#include "operator/reconcile/kernel/rescheduling/failed_moves.h"
 #include "tests/unit/reconcile/rescheduling_fixture.h"
 
 namespace bsp::reconcile {

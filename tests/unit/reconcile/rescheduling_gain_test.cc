@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "operator/reconcile/kernel/advisor.h"
+#include "operator/reconcile/kernel/rescheduling/advisor.h"
 #include "tests/unit/reconcile/rescheduling_fixture.h"
 
 namespace bsp::reconcile {

@@ -6,7 +6,7 @@
 
 #include "base/json/fields.h"
 #include "crds/names.h"
-#include "operator/reconcile/kernel/rescheduling.h"
+#include "operator/reconcile/kernel/rescheduling/rescheduling.h"
 #include "operator/record/line.h"
 #include "tests/unit/reconcile/expectations.h"
 

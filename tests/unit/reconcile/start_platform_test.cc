@@ -1,5 +1,5 @@
 // Where ranks start if the speeds of nodes are known before: by benchmarks of earlier jobs, and by an earlier attempt.
-#include "operator/reconcile/kernel/start_platform.h"
+#include "operator/reconcile/kernel/start/start_platform.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

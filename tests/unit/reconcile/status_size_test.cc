@@ -7,7 +7,7 @@
 #include <random>
 
 #include "operator/reconcile/kernel/drain.h"
-#include "operator/reconcile/kernel/rescheduling.h"
+#include "operator/reconcile/kernel/rescheduling/rescheduling.h"
 #include "operator/reconcile/kernel/stored.h"
 #include "operator/reconcile/kernel/waves.h"
 

@@ -7,7 +7,7 @@
 
 #include <format>
 
-#include "operator/reconcile/kernel/checkpoints.h"
+#include "operator/reconcile/kernel/checkpoints/checkpoints.h"
 #include "tests/unit/reconcile/expectations.h"
 #include "tests/unit/reconcile/sets.h"
 

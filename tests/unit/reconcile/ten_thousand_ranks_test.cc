@@ -6,7 +6,7 @@
 #include <format>
 #include <set>
 
-#include "operator/reconcile/kernel/rescheduling.h"
+#include "operator/reconcile/kernel/rescheduling/rescheduling.h"
 #include "tests/unit/reconcile/world.h"
 
 namespace bsp::reconcile {

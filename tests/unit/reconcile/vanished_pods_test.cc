@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "crds/fencing.h"
-#include "operator/reconcile/kernel/lost_pods.h"
+#include "operator/reconcile/kernel/pods/lost_pods.h"
 #include "operator/reconcile/kernel/status.h"
 #include "tests/unit/reconcile/world.h"
 

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "operator/reconcile/kernel/checkpoints.h"
+#include "operator/reconcile/kernel/checkpoints/checkpoints.h"
 #include "tests/unit/reconcile/expectations.h"
 #include "tests/unit/reconcile/sets.h"
 

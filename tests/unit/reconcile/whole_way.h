@@ -12,7 +12,7 @@
 #include "operator/local/pod_plan.h"
 #include "operator/local/pools.h"
 #include "operator/reconcile/kernel/job.h"
-#include "operator/reconcile/kernel/lost_pods.h"
+#include "operator/reconcile/kernel/pods/lost_pods.h"
 #include "operator/reconcile/kernel/status.h"
 #include "operator/reconcile/shell/objects.h"
 

@@ -15,7 +15,7 @@
 #include "crds/names.h"
 #include "operator/reconcile/kernel/job.h"
 #include "operator/reconcile/kernel/job_clocks.h"
-#include "operator/reconcile/kernel/lost_pods.h"
+#include "operator/reconcile/kernel/pods/lost_pods.h"
 #include "operator/reconcile/kernel/silence.h"
 #include "operator/reconcile/kernel/waves.h"
 #include "tests/simulated_cluster/cluster.h"
@@ -181,7 +181,7 @@ class World : public simulated::Cluster {
   std::function<bool(const PodRequest&)> finds_no_node = {};  // of these, none; not set: each does
   // Why the API server doesn't create them; not set: it creates all.
   std::function<std::optional<Error>(const PodRequest&)> refuses = {};
-  bool removed = false;                                       // the job object is gone
+  bool removed = false;  // the job object is gone
   // The pod that removes the deleted job's sets.
   struct Remover {
     bool deleting = false, failed = false, done = false;

@@ -1,5 +1,5 @@
 // Both ends of the fence together: what sidecars conclude (sidecar/agent/fence.h) and how long the operator waits
-// (operator/reconcile/kernel/lost_pods.h), in a network that partitions and heals at random. A rank's next copy must
+// (operator/reconcile/kernel/pods/lost_pods.h), in a network that partitions and heals at random. A rank's next copy must
 // not start while the last one can still compute, and a job that isn't cut off for good must get a next attempt.
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "crds/fencing.h"
-#include "operator/reconcile/kernel/lost_pods.h"
+#include "operator/reconcile/kernel/pods/lost_pods.h"
 #include "sidecar/agent/fence.h"
 
 namespace bsp {

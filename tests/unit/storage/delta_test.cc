@@ -42,10 +42,11 @@ struct Stored {
 };
 std::unique_ptr<Stored> stored(const Bytes& image, std::size_t block = kPage) {
   auto s = std::make_unique<Stored>();
-  auto sealer = Sealer::begin(kBaseKey, name_of(1), image.size(), [&](std::span<const std::byte> bytes) -> Result<void> {
-    s->file.insert(s->file.end(), bytes.begin(), bytes.end());
-    return {};
-  });
+  auto sealer =
+      Sealer::begin(kBaseKey, name_of(1), image.size(), [&](std::span<const std::byte> bytes) -> Result<void> {
+        s->file.insert(s->file.end(), bytes.begin(), bytes.end());
+        return {};
+      });
   EXPECT_TRUE(sealer->add(image));
   s->base.name = name_of(1);
   s->base.key = kBaseKey;
@@ -191,7 +192,8 @@ TEST(Delta, WhatIsWholeIsPassedOn) {
 // Nothing that isn't all of the image gets to its end: a receiver then restores nothing.
 void expect_refused(const Unpacked& unpacked, const Bytes& image, const std::string& what) {
   ASSERT_FALSE(unpacked.result) << what;
-  EXPECT_TRUE(unpacked.result.error().code == ErrorCode::kRefused || unpacked.result.error().code == ErrorCode::kNotFound)
+  EXPECT_TRUE(unpacked.result.error().code == ErrorCode::kRefused ||
+              unpacked.result.error().code == ErrorCode::kNotFound)
       << what << ": " << unpacked.result.error().message;
   EXPECT_LT(unpacked.image.size(), image.size()) << what;
 }
@@ -208,8 +210,9 @@ TEST(Delta, WhoseBaseIsDamagedIsRefused) {
   flipped[800'000] ^= std::byte{1};
   expect_refused(unpack(c.delta, flipped), c.after, "unneeded");
   for (const std::size_t size : {c.base->file.size() - 1, c.base->file.size() / 2, std::size_t{10}})
-    expect_refused(unpack(c.delta, Bytes(c.base->file.begin(), c.base->file.begin() + static_cast<std::ptrdiff_t>(size))),
-                   c.after, std::format("truncated to {}", size));
+    expect_refused(
+        unpack(c.delta, Bytes(c.base->file.begin(), c.base->file.begin() + static_cast<std::ptrdiff_t>(size))), c.after,
+        std::format("truncated to {}", size));
   Bytes longer = c.base->file;
   longer.push_back(std::byte{0});
   expect_refused(unpack(c.delta, longer), c.after, "longer");
@@ -258,7 +261,8 @@ TEST(Delta, ThatIsNonsenseIsRefused) {
       with({0, 255, 255, 255, 255, 1}),
       with({}),
   };
-  for (std::size_t i = 0; i < all.size(); ++i) expect_refused(unpack(all[i], c.base->file), c.after, std::format("{}", i));
+  for (std::size_t i = 0; i < all.size(); ++i)
+    expect_refused(unpack(all[i], c.base->file), c.after, std::format("{}", i));
   std::mt19937 random(3);
   for (int i = 0; i < 300; ++i) {
     Bytes bytes = c.delta;

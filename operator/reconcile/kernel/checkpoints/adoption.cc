@@ -4,7 +4,7 @@
 #include <format>
 
 #include "base/core/first_few.h"
-#include "operator/reconcile/kernel/checkpoints.h"
+#include "operator/reconcile/kernel/checkpoints/checkpoints.h"
 
 namespace bsp::reconcile {
 

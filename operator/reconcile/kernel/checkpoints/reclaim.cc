@@ -7,7 +7,7 @@
 
 #include "base/json/fields.h"
 #include "crds/names.h"
-#include "operator/reconcile/kernel/checkpoints.h"
+#include "operator/reconcile/kernel/checkpoints/checkpoints.h"
 #include "operator/reconcile/kernel/conditions.h"
 #include "operator/reconcile/kernel/json_child.h"
 #include "operator/reconcile/kernel/pods/pod_parts.h"

@@ -8,7 +8,7 @@
 #include "base/json/fields.h"
 #include "crds/names.h"
 #include "operator/reconcile/kernel/observed.h"
-#include "operator/reconcile/kernel/pods.h"
+#include "operator/reconcile/kernel/pods/pods.h"
 
 namespace bsp::reconcile {
 namespace {

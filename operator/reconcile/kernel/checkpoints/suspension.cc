@@ -4,7 +4,7 @@
 #include <format>
 #include <ranges>
 
-#include "operator/reconcile/kernel/checkpoints.h"
+#include "operator/reconcile/kernel/checkpoints/checkpoints.h"
 #include "operator/reconcile/kernel/waves.h"
 
 namespace bsp::reconcile {

@@ -7,7 +7,7 @@
 #include "crds/bspjob.h"
 #include "crds/names.h"
 #include "operator/reconcile/kernel/json_child.h"
-#include "operator/reconcile/kernel/pods.h"
+#include "operator/reconcile/kernel/pods/pods.h"
 
 namespace bsp::reconcile {
 

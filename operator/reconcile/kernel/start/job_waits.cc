@@ -6,7 +6,7 @@
 #include "base/core/counted.h"
 #include "operator/decide/model/mapping.h"
 #include "operator/reconcile/kernel/job_kernel.h"
-#include "operator/reconcile/kernel/start_platform.h"
+#include "operator/reconcile/kernel/start/start_platform.h"
 #include "operator/reconcile/kernel/status.h"
 
 namespace bsp::reconcile {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "operator/reconcile/kernel/advisor.h"
+#include "operator/reconcile/kernel/rescheduling/advisor.h"
 #include "operator/reconcile/shell/job/eviction_guard.h"
 #include "operator/reconcile/shell/job/job_meter.h"
 #include "operator/reconcile/shell/job/log_tails.h"

@@ -7,7 +7,7 @@
 #include <functional>
 #include <string>
 
-#include "operator/reconcile/kernel/advisor.h"
+#include "operator/reconcile/kernel/rescheduling/advisor.h"
 #include "operator/reconcile/shell/job/applier.h"
 #include "operator/reconcile/shell/job/follower.h"
 #include "operator/reconcile/shell/job/preparation.h"

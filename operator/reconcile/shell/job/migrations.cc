@@ -6,7 +6,7 @@
 #include "base/core/log.h"
 #include "operator/kube/fields.h"
 #include "operator/kube/modify.h"
-#include "operator/reconcile/kernel/pods.h"
+#include "operator/reconcile/kernel/pods/pods.h"
 
 namespace bsp::reconcile {
 

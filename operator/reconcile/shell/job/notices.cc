@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/core/log.h"
-#include "operator/reconcile/kernel/rescheduling.h"
+#include "operator/reconcile/kernel/rescheduling/rescheduling.h"
 
 namespace bsp::reconcile {
 

@@ -1,11 +1,11 @@
-// The PodGroup of a job's start (kernel/gang.h), created off the worker and never read.
+// The PodGroup of a job's start (kernel/start/gang.h), created off the worker and never read.
 #pragma once
 
 #include <memory>
 #include <mutex>
 #include <optional>
 
-#include "operator/reconcile/kernel/gang.h"
+#include "operator/reconcile/kernel/start/gang.h"
 #include "operator/reconcile/shell/job/job_parts.h"
 
 namespace bsp::reconcile {

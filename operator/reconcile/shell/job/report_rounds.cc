@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "operator/reconcile/kernel/rescheduling.h"
+#include "operator/reconcile/kernel/rescheduling/rescheduling.h"
 #include "operator/reconcile/kernel/status.h"
 #include "operator/reconcile/kernel/waves.h"
 

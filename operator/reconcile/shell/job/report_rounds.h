@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-#include "operator/reconcile/kernel/advisor.h"
+#include "operator/reconcile/kernel/rescheduling/advisor.h"
 #include "operator/reconcile/shell/links/links.h"
 
 namespace bsp::reconcile {

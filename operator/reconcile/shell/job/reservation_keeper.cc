@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/core/log.h"
-#include "operator/reconcile/kernel/move_memory.h"
+#include "operator/reconcile/kernel/rescheduling/move_memory.h"
 
 namespace bsp::reconcile {
 

@@ -8,7 +8,7 @@
 #include "base/core/log.h"
 #include "operator/kube/fields.h"
 #include "operator/kube/modify.h"
-#include "operator/reconcile/kernel/lost_pods.h"
+#include "operator/reconcile/kernel/pods/lost_pods.h"
 #include "operator/reconcile/kernel/status.h"
 #include "operator/reconcile/kernel/stored.h"
 #include "operator/reconcile/shell/raw_condition.h"

@@ -1,11 +1,11 @@
-// A job's Workload for Kueue (kernel/kueue.h), read from the cache and written off the worker.
+// A job's Workload for Kueue (kernel/start/kueue.h), read from the cache and written off the worker.
 #pragma once
 
 #include <atomic>
 #include <memory>
 #include <optional>
 
-#include "operator/reconcile/kernel/kueue.h"
+#include "operator/reconcile/kernel/start/kueue.h"
 #include "operator/reconcile/shell/job/job_parts.h"
 
 namespace bsp::reconcile {

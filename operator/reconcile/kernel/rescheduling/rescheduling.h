@@ -15,9 +15,9 @@
 #include "operator/decide/model/window.h"
 #include "operator/observe/collector.h"
 #include "operator/observe/yardstick.h"
-#include "operator/reconcile/kernel/gains.h"
 #include "operator/reconcile/kernel/observed.h"
-#include "operator/reconcile/kernel/scheduler_state.h"
+#include "operator/reconcile/kernel/rescheduling/gains.h"
+#include "operator/reconcile/kernel/rescheduling/scheduler_state.h"
 #include "operator/reconcile/kernel/waves.h"
 
 namespace bsp::reconcile {

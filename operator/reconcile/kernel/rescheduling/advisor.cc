@@ -1,4 +1,4 @@
-#include "operator/reconcile/kernel/advisor.h"
+#include "operator/reconcile/kernel/rescheduling/advisor.h"
 
 #include <algorithm>
 #include <format>

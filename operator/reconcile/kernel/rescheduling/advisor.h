@@ -10,7 +10,7 @@
 #include <memory>
 #include <optional>
 
-#include "operator/reconcile/kernel/rescheduling.h"
+#include "operator/reconcile/kernel/rescheduling/rescheduling.h"
 
 namespace bsp::reconcile {
 

@@ -1,4 +1,4 @@
-#include "operator/reconcile/kernel/start_platform.h"
+#include "operator/reconcile/kernel/start/start_platform.h"
 
 #include <algorithm>
 #include <functional>

@@ -1,4 +1,4 @@
-#include "operator/reconcile/kernel/move_memory.h"
+#include "operator/reconcile/kernel/rescheduling/move_memory.h"
 
 #include <algorithm>
 #include <format>

@@ -1,4 +1,4 @@
-#include "operator/reconcile/kernel/gang.h"
+#include "operator/reconcile/kernel/start/gang.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "operator/reconcile/kernel/pods.h"
+#include "operator/reconcile/kernel/pods/pods.h"
 
 #include <algorithm>
 #include <format>
@@ -6,9 +6,9 @@
 #include "base/core/base64.h"
 #include "base/json/fields.h"
 #include "crds/names.h"
-#include "operator/reconcile/kernel/gang.h"
 #include "operator/reconcile/kernel/json_child.h"
 #include "operator/reconcile/kernel/pods/pod_parts.h"
+#include "operator/reconcile/kernel/start/gang.h"
 
 namespace bsp::reconcile {
 namespace {

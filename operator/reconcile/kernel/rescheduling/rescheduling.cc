@@ -1,4 +1,4 @@
-#include "operator/reconcile/kernel/rescheduling.h"
+#include "operator/reconcile/kernel/rescheduling/rescheduling.h"
 
 #include <algorithm>
 #include <map>

@@ -8,14 +8,14 @@
 
 #include "base/json/fields.h"
 #include "operator/decide/model/mapping.h"
-#include "operator/reconcile/kernel/checkpoints.h"
 #include "operator/reconcile/kernel/checkpoints/adoption.h"
-#include "operator/reconcile/kernel/gang.h"
+#include "operator/reconcile/kernel/checkpoints/checkpoints.h"
 #include "operator/reconcile/kernel/job_kernel.h"
-#include "operator/reconcile/kernel/placement.h"
 #include "operator/reconcile/kernel/rebuild.h"
-#include "operator/reconcile/kernel/scheduler_state.h"
-#include "operator/reconcile/kernel/start_platform.h"
+#include "operator/reconcile/kernel/rescheduling/scheduler_state.h"
+#include "operator/reconcile/kernel/start/gang.h"
+#include "operator/reconcile/kernel/start/placement.h"
+#include "operator/reconcile/kernel/start/start_platform.h"
 #include "operator/reconcile/kernel/status.h"
 
 namespace bsp::reconcile {

@@ -1,4 +1,4 @@
-#include "operator/reconcile/kernel/start_queue.h"
+#include "operator/reconcile/kernel/start/start_queue.h"
 
 #include <algorithm>
 #include <format>

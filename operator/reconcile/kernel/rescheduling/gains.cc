@@ -1,4 +1,4 @@
-#include "operator/reconcile/kernel/gains.h"
+#include "operator/reconcile/kernel/rescheduling/gains.h"
 
 #include <algorithm>
 #include <cmath>

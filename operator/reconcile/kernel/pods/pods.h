@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "crds/bspjob.h"
-#include "operator/reconcile/kernel/placement.h"
+#include "operator/reconcile/kernel/start/placement.h"
 
 namespace bsp::reconcile {
 

@@ -1,4 +1,4 @@
-#include "operator/reconcile/kernel/kueue.h"
+#include "operator/reconcile/kernel/start/kueue.h"
 
 #include <algorithm>
 #include <format>
@@ -11,8 +11,8 @@
 #include "crds/seat.h"
 #include "operator/decide/model/mapping.h"
 #include "operator/reconcile/kernel/observed.h"
-#include "operator/reconcile/kernel/placement.h"
-#include "operator/reconcile/kernel/start_platform.h"
+#include "operator/reconcile/kernel/start/placement.h"
+#include "operator/reconcile/kernel/start/start_platform.h"
 #include "operator/reconcile/kernel/status.h"
 
 namespace bsp::reconcile {

@@ -1,4 +1,4 @@
-#include "operator/reconcile/kernel/lost_pods.h"
+#include "operator/reconcile/kernel/pods/lost_pods.h"
 
 #include <algorithm>
 #include <chrono>

@@ -9,7 +9,7 @@
 
 #include "operator/observe/collector.h"
 #include "operator/reconcile/kernel/observed.h"
-#include "operator/reconcile/kernel/scheduler_state.h"
+#include "operator/reconcile/kernel/rescheduling/scheduler_state.h"
 
 namespace bsp::reconcile {
 

@@ -1,4 +1,4 @@
-#include "operator/reconcile/kernel/scheduler_state.h"
+#include "operator/reconcile/kernel/rescheduling/scheduler_state.h"
 
 #include <algorithm>
 #include <cmath>

@@ -14,7 +14,7 @@
 #include <string_view>
 
 #include "crds/bspjob.h"
-#include "operator/reconcile/kernel/pods.h"
+#include "operator/reconcile/kernel/pods/pods.h"
 
 namespace bsp::reconcile {
 

@@ -1,4 +1,4 @@
-#include "operator/reconcile/kernel/placement.h"
+#include "operator/reconcile/kernel/start/placement.h"
 
 #include <nlohmann/json.hpp>
 
@@ -6,7 +6,7 @@
 #include "crds/bspjob.h"
 #include "operator/reconcile/capacity/node_affinity.h"
 #include "operator/reconcile/kernel/json_child.h"
-#include "operator/reconcile/kernel/pods.h"
+#include "operator/reconcile/kernel/pods/pods.h"
 
 namespace bsp::reconcile {
 namespace {

@@ -1,4 +1,4 @@
-#include "operator/reconcile/kernel/failed_moves.h"
+#include "operator/reconcile/kernel/rescheduling/failed_moves.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "operator/reconcile/kernel/checkpoints.h"
+#include "operator/reconcile/kernel/checkpoints/checkpoints.h"
 
 #include <algorithm>
 #include <array>

@@ -7,7 +7,7 @@
 #include "base/json/fields.h"
 #include "crds/names.h"
 #include "crds/wire.h"
-#include "operator/reconcile/kernel/pods.h"
+#include "operator/reconcile/kernel/pods/pods.h"
 
 namespace bsp::reconcile {
 
