@@ -190,8 +190,11 @@ Result<std::unique_ptr<Controller::Term>> Controller::begin_term() {
   if (!options_.isolate_jobs.empty()) isolated = {own, options_.isolate_jobs};
   BSP_TRY(term->client, client_with(config_));
   BSP_TRY(term->logs, client_with(config_, kLogCalls));
+  BSP_TRY(term->evictions, EvictionRounds::begin(config_, options_.name_space));
+  term->responding = std::make_unique<reconcile::RespondingClient>(
+      *term->client, [rounds = term->evictions.get()] { return rounds->serves(); });
   term->shell = std::make_unique<reconcile::Shell>(
-      *term->client,
+      *term->responding,
       reconcile::ShellOptions{
           .name_space = options_.name_space,
           .network = "",
@@ -228,6 +231,7 @@ void Controller::end_term() {
   term->client->close();
   term->logs->close();
   term->shell.reset();
+  term->evictions.reset();
 }
 
 Page Controller::readiness() {

@@ -13,6 +13,7 @@
 
 #include "base/net/tls.h"
 #include "operator/controller/endpoints.h"
+#include "operator/controller/eviction_rounds.h"
 #include "operator/controller/eviction_webhook.h"
 #include "operator/controller/metrics.h"
 #include "operator/controller/options.h"
@@ -38,6 +39,8 @@ class Controller {
   // What exists only while this replica is the leader.
   struct Term {
     std::unique_ptr<kube::ApiClient> client, logs;
+    std::unique_ptr<EvictionRounds> evictions;
+    std::unique_ptr<reconcile::RespondingClient> responding;
     std::unique_ptr<reconcile::Shell> shell;
   };
   Controller(Options options, kube::Config config) : options_(std::move(options)), config_(std::move(config)) {}

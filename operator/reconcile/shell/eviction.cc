@@ -20,6 +20,8 @@ Result<json> there_or_null(Result<kube::Object> got) {
   return std::unexpected(got.error());
 }
 
+}  // namespace
+
 Result<EvictionFacts> facts_of(kube::Client& client, const EvictionReview& review) {
   EvictionFacts facts;
   facts.now = SystemClock::now();
@@ -38,17 +40,21 @@ Result<EvictionFacts> facts_of(kube::Client& client, const EvictionReview& revie
   return facts;
 }
 
-}  // namespace
-
 Result<EvictionAnswer> evict(kube::Client& client, const EvictionReview& review) {
   BSP_TRY(const EvictionFacts facts, facts_of(client, review));
   EvictionAnswer answer = answer_eviction(review, facts);
-  if (review.dry_run) return answer;
+  if (!review.dry_run) BSP_CHECK_OK(ask_to_leave(client, review, answer));
+  return answer;
+}
+
+Result<void> ask_to_leave(kube::Client& client, const EvictionReview& review, const EvictionAnswer& answer,
+                          const std::map<std::string, std::string>& labels) {
   const std::string pod = review.name_space + "/" + review.pod;
   for (const crds::RankMigration& ask : answer.ask) {
     json object;
     to_json(object, ask);
     object.erase("status");
+    for (const auto& [label, value] : labels) object["metadata"]["labels"][label] = value;
     const auto created = client.create(object);
     // kConflict: an eviction at the same moment has asked already.
     if (!created && created.error().code != ErrorCode::kConflict) {
@@ -58,7 +64,7 @@ Result<EvictionAnswer> evict(kube::Client& client, const EvictionReview& review)
     }
     log_info("an eviction asks a rank to move", {{"pod", pod}, {"migration", ask.metadata.name}});
   }
-  return answer;
+  return {};
 }
 
 }  // namespace bsp::reconcile

@@ -1,0 +1,45 @@
+// The rounds of a leader that answers Evictions (operator/reconcile/shell/eviction_responder.h), on a thread and with a client of
+// their own.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "operator/kube/api_client.h"
+#include "operator/reconcile/shell/eviction_responder.h"
+#include "operator/reconcile/shell/trouble.h"
+
+namespace bsp::controller {
+
+class EvictionRounds {
+ public:
+  // `name_space`: of the jobs; "": all.
+  static Result<std::unique_ptr<EvictionRounds>> begin(const kube::Config& config, const std::string& name_space,
+                                                       std::chrono::milliseconds every = std::chrono::seconds(5));
+  ~EvictionRounds();
+  EvictionRounds(const EvictionRounds&) = delete;
+  EvictionRounds& operator=(const EvictionRounds&) = delete;
+
+  [[nodiscard]] bool serves() const { return responder_.serves(); }
+
+ private:
+  EvictionRounds(std::unique_ptr<kube::ApiClient> client, const std::string& name_space,
+                 std::chrono::milliseconds every)
+      : client_(std::move(client)), responder_(*client_, name_space), every_(every) {}
+  void run();
+
+  const std::unique_ptr<kube::ApiClient> client_;
+  reconcile::EvictionResponder responder_;
+  const std::chrono::milliseconds every_;
+  reconcile::Trouble trouble_;
+  std::mutex mutex_;
+  std::condition_variable stopping_;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace bsp::controller

@@ -1,0 +1,77 @@
+// Answers Evictions of lifecycle.k8s.io (kernel/evictions/response.h), in rounds: each reads all of them. What must survive is in
+// the Evictions and in the RankMigrations' labels, so it may be replaced at any time.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "operator/kube/client.h"
+#include "operator/reconcile/kernel/evictions/response.h"
+
+namespace bsp::reconcile {
+
+inline const kube::Kind kEviction{"lifecycle.k8s.io/v1alpha1", "Eviction"};
+
+class EvictionResponder {
+ public:
+  // `name_space`: of the jobs; "": all.
+  EvictionResponder(kube::Client& client, std::string name_space)
+      : client_(client), name_space_(std::move(name_space)) {}
+
+  // True if the API server has Evictions, as it said last. From any thread.
+  [[nodiscard]] bool serves() const { return serves_; }
+  // The first error of the round; the other Evictions are answered nevertheless.
+  Result<void> round(Time now);
+
+ private:
+  Result<void> answer(const kube::Object& eviction, Time now);
+  Result<void> withdraw(const std::string& name_space, const std::string& eviction_uid);
+  Result<void> withdraw_vanished(const std::set<std::string>& there);
+
+  kube::Client& client_;
+  const std::string name_space_;
+  std::atomic<bool> serves_ = false;
+  bool knows_asked_ = false;         // asked_ has those of the operator before this one
+  std::set<std::string> asked_;      // uids of Evictions that have RankMigrations which may not have ended
+  std::set<std::string> withdrawn_;  // uids of Evictions that are Canceled, and whose RankMigrations are deleted
+};
+
+// The shell's client: pods that it makes name the operator as their responder where there are Evictions. The shell has hashed them
+// before, so that another operator, which knows more or less of what the API server has, takes them for its own.
+class RespondingClient final : public kube::Client {
+ public:
+  // `serves`: whether there are Evictions; called from all threads of the shell.
+  RespondingClient(kube::Client& to, std::function<bool()> serves) : to_(to), serves_(std::move(serves)) {}
+
+  Result<kube::Object> get(const kube::Key& key) override { return to_.get(key); }
+  Result<std::vector<kube::Object>> list(const kube::Kind& kind, const std::string& name_space,
+                                         const std::map<std::string, std::string>& labels) override {
+    return to_.list(kind, name_space, labels);
+  }
+  Result<kube::Object> create(const kube::Object& object) override;
+  Result<kube::Object> update(const kube::Object& object) override { return to_.update(object); }
+  Result<kube::Object> update_status(const kube::Object& object) override { return to_.update_status(object); }
+  Result<kube::Object> patch_status(const kube::Key& key, const kube::Object& merge) override {
+    return to_.patch_status(key, merge);
+  }
+  Result<void> remove(const kube::Key& key, const std::string& uid) override { return to_.remove(key, uid); }
+  Result<std::vector<kube::WatchEvent>> wait(const std::vector<kube::Kind>& kinds, const std::string& name_space,
+                                             std::string& cursor, std::chrono::milliseconds timeout) override {
+    return to_.wait(kinds, name_space, cursor, timeout);
+  }
+  Result<std::vector<kube::WatchEvent>> wait_part(const std::vector<kube::Kind>& kinds, const std::string& name_space,
+                                                  std::string& cursor, std::chrono::milliseconds timeout,
+                                                  bool& complete) override {
+    return to_.wait_part(kinds, name_space, cursor, timeout, complete);
+  }
+
+ private:
+  kube::Client& to_;
+  const std::function<bool()> serves_;
+};
+
+}  // namespace bsp::reconcile
