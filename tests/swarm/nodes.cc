@@ -242,13 +242,18 @@ void World::run_nodes() {
   }
   std::vector<kube::Key> unplaced;
   std::vector<std::string> placed;
+  std::vector<kube::Key> never_begun;  // and never will
   for (const auto& [key, pod] : store_.objects()) {
     if (key.kind != kPod) continue;
     if (text_at(part_at(*pod, "spec"), "nodeName").empty())
       unplaced.push_back(key);
     else if (!running_.contains(kube::metadata_text(*pod, "uid")) && !kube::is_being_deleted(*pod))
       placed.push_back(key.name);
+    else if (!running_.contains(kube::metadata_text(*pod, "uid")) &&
+             !is_cut(text_at(part_at(*pod, "spec"), "nodeName")))
+      never_begun.push_back(key);
   }
+  for (const kube::Key& key : never_begun) store_.erase(key);
   for (const kube::Key& key : unplaced) schedule(key, json(*store_.find(key)));
   for (const std::string& name : placed) {
     const kube::Object& pod = *store_.find({kPod, kNameSpace, name});
