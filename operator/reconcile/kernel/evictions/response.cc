@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/json/bounded.h"
 #include "base/json/fields.h"
 #include "operator/reconcile/kernel/json_child.h"
 
@@ -29,15 +30,6 @@ const json& ours_in(const json& eviction, const char* list) {
 Time time_at(const json& object, const char* name) {
   const std::string text = text_at(object, name);
   return text.empty() ? Time{} : from_rfc3339(text);
-}
-
-// Not in the middle of a character.
-std::string bounded(std::string text) {
-  if (text.size() <= kMostText) return text;
-  std::size_t end = kMostText;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  text.resize(end);
-  return text;
 }
 
 }  // namespace
@@ -87,7 +79,8 @@ bool respond(json& eviction, bool done, const std::string& message, Time now) {
   if (responder_state(eviction) != ResponderState::kActive) return false;
   const json own = ours_in(eviction, "responders");
   const Time before = time_at(own, "heartbeatTime");
-  const std::string text = bounded(message);
+  std::string text = message;
+  cut_text(text, kMostText);
   if (!done && before != Time{}) {
     const auto since = now - before;
     if (since < kAtMostEvery || (since < kHeartbeat && text_at(own, "message") == text)) return false;
