@@ -9,6 +9,7 @@
 6. A library behind a seam is included only there.
 7. No text counts "1 ranks": base/core/counted.h says it right.
 8. No line of Markdown, class or folder exceeds its limit (limits.py).
+9. docs/metrics.md and docs/reasons.md name what the code has (documented.py).
 
 Prints one line per violation; exits with 1 if there is any.
 """
@@ -16,6 +17,7 @@ import pathlib
 import re
 import sys
 
+import documented
 import limits
 
 # Module: the modules it may include besides itself. A file belongs to the module with the longest matching name.
@@ -256,6 +258,7 @@ def violations(tree):
         yield from unused_permissions(used)
     if (tree / "tests/tidy/limits.py").exists():
         yield from limits.check(tree, {m.split("/")[0] for m in EDGES})
+        yield from documented.check(tree)
 
 
 def main():

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tempfile
 
+import documented
 import limits
 
 TIDY = pathlib.Path(__file__).with_name("tidy.py")
@@ -87,8 +88,34 @@ def limits_fail():
     return failures
 
 
+PAGES = [  # the operator's code, docs/metrics.md, expected violations
+    ('m("bsp_jobs");', "`bsp_jobs`", []),
+    ('m("bsp_jobs");', "", ["docs/metrics.md: bsp_jobs is missing"]),
+    ("", "`bsp_jobs`", ["docs/metrics.md: the operator has no bsp_jobs"]),
+]
+WAVES = 'roll_back(\n"TargetLost", why);'
+
+
+def pages_fail():
+    """How many cases of documented.py fail."""
+    failures = 0
+    for code, page, expected in PAGES:
+        with tempfile.TemporaryDirectory() as tree:
+            files = {"operator/a.cc": code, "docs/metrics.md": page, "docs/reasons.md": "", "operator/migrate/step.cc": WAVES}
+            for name, text in files.items():
+                file = pathlib.Path(tree, name)
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text)
+            found = list(documented.check(pathlib.Path(tree)))
+        expected = [*expected, "docs/reasons.md: TargetLost is missing (operator/migrate)"]
+        if [f for f in found if "correct REASONS" not in f] != expected:
+            failures += 1
+            print(f"FAILED: {code} beside {page}\n  expected: {expected}\n  found: {found}")
+    return failures
+
+
 def main():
-    failures = limits_fail()
+    failures = limits_fail() + pages_fail()
     for files, expected in CASES:
         with tempfile.TemporaryDirectory() as tree:
             for name, text in files.items():
@@ -100,7 +127,7 @@ def main():
         if not good:
             failures += 1
             print(f"FAILED: {files}\n  expected: {expected or 'no violation'}\n  output: {run.stdout}{run.stderr}")
-    cases = len(CASES) + len(LIMITS) + 1
+    cases = len(CASES) + len(LIMITS) + 1 + len(PAGES)
     print(f"{cases - failures} of {cases} cases")
     return 1 if failures else 0
 
