@@ -17,9 +17,9 @@ SKIPPED = {".git", "build", "golden"}
 # The order of the first three sections; every other page of docs/ and every README follows by itself.
 SECTIONS = {
     "Use it": ["README.md", "docs/what-moves.md", "docs/seats.md", "docs/checkpoints.md", "examples/README.md",
-               "docs/conditions.md", "docs/faults.md"],
-    "Run it in a cluster": ["docs/operate.md", "charts/bsp-operator/README.md", "docs/upgrade.md", "operator/kubectl/README.md",
-                            "CHANGELOG.md"],
+               "docs/conditions.md", "docs/reasons.md", "docs/faults.md"],
+    "Run it in a cluster": ["docs/questions.md", "docs/operate.md", "charts/bsp-operator/README.md", "docs/upgrade.md", "operator/kubectl/README.md",
+                            "docs/metrics.md", "CHANGELOG.md"],
     "Reference": ["reference/bspjob.md", "reference/rankmigration.md", "reference/chart-values.md", "docs/glossary.md"],
     "Why ranks move": ["docs/decisions.md", "docs/worth.md"],
 }
