@@ -89,7 +89,7 @@ capabilities: {drop: [ALL]}
 {{- $theirs := list }}
 {{- if $named }}{{ $theirs = fromJsonArray $named }}
 {{- else }}
-{{- /* of a chart before 0.3, which doesn't say it */}}
+{{- /* of chart 0.1, which doesn't say it */}}
 {{- range (first .spec.template.spec.containers).args }}
 {{- if and (hasPrefix "--namespace=" .) (ne . "--namespace=all") }}{{ $theirs = list (trimPrefix "--namespace=" .) }}{{ end }}
 {{- end }}
