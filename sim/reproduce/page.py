@@ -19,8 +19,11 @@ Scenario i is the application alone, ii with the scheduler deciding but not migr
 """
 SCORE = """\
 Of {of} published statements about moves {right} are right in Set and count, {exact} in process and superstep. {said[of]} of them \
-stand in the texts ({said[setAndCount]} and {said[exact]} right), {implied[of]} are cells whose iii equals their ii, so that \
-nothing moved ({implied[setAndCount]} right). A statement about five unnamed processes counts as five.
+stand in
+the texts ({said[setAndCount]} and {said[exact]} right), {implied[of]} are cells whose iii equals their ii, so that \
+nothing moved ({implied[setAndCount]} right). \
+A statement about
+five unnamed processes counts as five.
 """
 AGAINST_OTHERS = """\
 Scenario iii of one run of each application with every heuristic, and with Charm++'s GreedyLB and RefineLB (`sim/yardsticks`) or \

@@ -10,12 +10,12 @@ import re
 
 COLUMNS = 140  # of a line of Markdown; most of those listed are rows of a table
 WIDE = {
-    "CONTRIBUTING.md": 243, "apps/README.md": 234, "docs/api-load.md": 191, "docs/benchmarks.md": 591,
-    "docs/conformance.md": 234, "docs/decide.md": 159, "docs/decisions.md": 150, "docs/exchange.md": 182, "docs/gain.md": 181,
+    "CONTRIBUTING.md": 243, "apps/README.md": 234, "docs/api-load.md": 191,
+    "docs/conformance.md": 234, "docs/decide.md": 159, "docs/exchange.md": 182, "docs/gain.md": 181,
     "docs/glossary.md": 251,
-    "docs/reproduction.md": 317, "docs/what-moves.md": 917, "docs/worth.md": 158, "images/README.md": 206, "operator/README.md": 143,
+    "docs/reproduction.md": 317, "docs/worth.md": 158, "images/README.md": 206, "operator/README.md": 143,
     "operator/cli/README.md": 143, "operator/controller/README.md": 161, "operator/convert/README.md": 169,
-    "operator/decide/README.md": 425, "operator/exchange/README.md": 181, "operator/local/README.md": 154,
+    "operator/decide/README.md": 196, "operator/exchange/README.md": 181, "operator/local/README.md": 154,
     "operator/local/cli/README.md": 162, "operator/migrate/README.md": 171, "operator/observe/README.md": 198,
     "operator/reconcile/README.md": 272, "operator/record/README.md": 152, "sidecar/agent/README.md": 194,
     "sidecar/init/README.md": 225, "sidecar/transfer/README.md": 148, "sim/reproduce/README.md": 142,
