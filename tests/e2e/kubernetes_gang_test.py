@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Gang scheduling by kube-scheduler's own PodGroups (Kubernetes 1.36, feature gates GenericWorkload and GangScheduling): the template names
-one, or spec.scheduling.gang lets the operator make it. Where the API server has no PodGroups, only what a job says of that is tested; it
-has some after BSP_CLUSTER_GATES=GenericWorkload=true,GangScheduling=true ./dev cluster up."""
+"""Gang scheduling by kube-scheduler's own PodGroups: the template names one, or spec.scheduling.gang lets the operator make it. Where the
+API server has no PodGroups, only what a job says of that is tested; it has some after ./dev cluster up with BSP_CLUSTER_GATES=
+GenericWorkload=true,GangScheduling=true of Kubernetes 1.36, or GenericWorkload=true of 1.37."""
 import json
 import sys
 import unittest
@@ -74,7 +74,7 @@ class Gang(unittest.TestCase):
         with Namespace("e2e-gang") as space:
             with job_of(space, self.manifest("alone")):
                 wait_for("two of three ranks to be scheduled", lambda: self.scheduled(space) == 2, 60)
-            space.apply({"apiVersion": API, "kind": "PodGroup", "metadata": {"name": "together"},
+            space.apply({"apiVersion": served(), "kind": "PodGroup", "metadata": {"name": "together"},
                          "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}}})
             with job_of(space, self.manifest("together", group=True)) as job:
                 self.waits_and_moves(space, job, target_in_group=True)

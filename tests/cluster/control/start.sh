@@ -1,6 +1,6 @@
 #!/bin/bash
 # The first process of the control plane's machine: etcd, API server, controllers, scheduler, DNS.
-# Environment: IP its address, SERVICE_NET, GATES feature gates (and the alpha APIs). Mounts: see up.sh.
+# Environment: IP its address, SERVICE_NET, GATES feature gates (and the alpha and beta APIs). Mounts: see up.sh.
 set -eu
 export PATH=/opt/cluster/bin:/usr/sbin:/usr/bin:/sbin:/bin
 . /opt/cluster/parts.sh
@@ -9,7 +9,8 @@ printf '127.0.0.1 localhost\n%s control\n' "$IP" >/etc/hosts
 echo 1 >/proc/sys/net/ipv4/ip_forward   # of this machine's own network namespace
 
 gates=() apis=()
-[ -z "$GATES" ] || gates=(--feature-gates="$GATES") apis=(--runtime-config=api/alpha=true)
+# The scheduler of 1.37 reads PodGroups as v1beta1, which no API server serves unasked.
+[ -z "$GATES" ] || gates=(--feature-gates="$GATES") apis=(--runtime-config=api/alpha=true,api/beta=true)
 
 # No fsync: if this machine crashes, the cluster is lost anyway.
 part etcd etcd --name=control --data-dir=/var/lib/etcd --unsafe-no-fsync --log-level=warn \

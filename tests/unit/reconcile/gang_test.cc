@@ -298,9 +298,9 @@ TEST_F(Gangs, AnApiThatIsNotServedIsNamedWithItsRemedyAndWaitedFor) {
   EXPECT_EQ(
       w.job.status.message,
       "spec.scheduling.gang is PodGroup, and its PodGroup can't be created: the API server doesn't serve PodGroup of "
-      "scheduling.k8s.io/v1beta1; is its CustomResourceDefinition installed?; turn on the feature gates "
-      "GenericWorkload and GangScheduling of Kubernetes and its API scheduling.k8s.io/v1beta1 (of 1.36: v1alpha2), or "
-      "create the job again with Reserve");
+      "scheduling.k8s.io/v1beta1; is its CustomResourceDefinition installed?; turn on Kubernetes 1.37's feature gate "
+      "GenericWorkload and its API scheduling.k8s.io/v1beta1 (of 1.36: GenericWorkload, GangScheduling and v1alpha2), "
+      "or create the job again with Reserve");
   EXPECT_EQ(condition(kPodGroupRefused), "NotServed");
   EXPECT_EQ(events(kPodGroupRefused), 1) << "reported once";
   EXPECT_EQ(w.unrest(), "");
@@ -311,10 +311,18 @@ TEST_F(Gangs, AnApiThatIsNotServedIsNamedWithItsRemedyAndWaitedFor) {
 
 TEST_F(Gangs, AMissingRightNamesTheChartsValue) {
   w.job.spec.scheduling.gang = Gang::kSchedulerPlugins;
-  w.no_pod_groups = Error{ErrorCode::kRefused, "podgroups.scheduling.x-k8s.io is forbidden", false};
+  w.no_pod_groups = Error{
+      ErrorCode::kRefused,
+      "podgroups.scheduling.x-k8s.io is forbidden: User \"operator\" cannot create resource \"podgroups\"", false};
   for (int i = 0; i < 10; ++i) w.tick();
   EXPECT_EQ(condition(kPodGroupRefused), "Forbidden");
   EXPECT_THAT(w.job.status.message, HasSubstr("set gangScheduling.enabled of the operator's chart"));
+  w.no_pod_groups =
+      Error{ErrorCode::kRefused,
+            "podgroups.scheduling.k8s.io \"g\" is forbidden: no PriorityClass with name high was found", false};
+  for (int i = 0; i < 10; ++i) w.tick();
+  EXPECT_EQ(condition(kPodGroupRefused), "Refused") << "the right is there";
+  EXPECT_THAT(w.job.status.message, testing::EndsWith("no PriorityClass with name high was found"));
   w.no_pod_groups = Error{ErrorCode::kInvalid, "admission webhook denied the request: queue x is closed", false};
   for (int i = 0; i < 10; ++i) w.tick();
   EXPECT_EQ(condition(kPodGroupRefused), "Refused") << "it says why now";

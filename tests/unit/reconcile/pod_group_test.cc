@@ -56,6 +56,9 @@ TEST(PodGroup, IsOwnedByTheJobAndHoldsAllRanks) {
       job_of(Gang::kVolcano, json::parse(R"({"annotations": {"scheduling.volcano.sh/queue-name": "lab"}})"),
              {{"priorityClassName", "high"}}));
   EXPECT_EQ(queued["spec"], json::parse(R"({"minMember": 4, "queue": "lab", "priorityClassName": "high"})"));
+  const json preferred = group_of_first_start(job_of(Gang::kPodGroup, json::object(), {{"priorityClassName", "high"}}));
+  EXPECT_EQ(preferred["spec"],
+            json::parse(R"({"schedulingPolicy": {"gang": {"minCount": 4}}, "priorityClassName": "high"})"));
   EXPECT_TRUE(group_of_first_start(job_of(Gang::kReserve)).is_null());
 }
 

@@ -35,14 +35,27 @@ json group_of(const crds::BspJob& job, const std::string& name, const char* api_
           {"spec", std::move(spec)}};
 }
 
+// The priority of its pods, where schedulers go by the group's.
+void put_priority(json& made, const crds::BspJobSpec& spec) {
+  if (const std::string priority = text_at(template_spec(spec), "priorityClassName"); !priority.empty())
+    made["priorityClassName"] = priority;
+}
+
+// Kubernetes 1.37 queues and preempts a group by its own priority and never by its pods'. 1.36 drops the field, unless its gate
+// WorkloadAwarePreemption is on, and goes by the pods'.
+json kubernetes_spec(const crds::BspJobSpec& spec, std::uint32_t pods) {
+  json made = {{"schedulingPolicy", {{"gang", {{"minCount", pods}}}}}};
+  put_priority(made, spec);
+  return made;
+}
+
 // What a group of its own would have been given by the template's pods.
 json volcano_spec(const crds::BspJobSpec& spec, std::uint32_t pods) {
   json made = {{"minMember", pods}};
   if (const std::string queue = text_at(part_at(template_metadata(spec), "annotations"), kQueueAnnotation);
       !queue.empty())
     made["queue"] = queue;
-  if (const std::string priority = text_at(template_spec(spec), "priorityClassName"); !priority.empty())
-    made["priorityClassName"] = priority;
+  put_priority(made, spec);
   return made;
 }
 
@@ -61,9 +74,8 @@ std::string_view needs(Gang gang) {
     case Gang::kReserve:
       return "";
     case Gang::kPodGroup:
-      return "turn on the feature gates GenericWorkload and GangScheduling of Kubernetes and its API "
-             "scheduling.k8s.io/v1beta1 "
-             "(of 1.36: v1alpha2)";
+      return "turn on Kubernetes 1.37's feature gate GenericWorkload and its API scheduling.k8s.io/v1beta1 "
+             "(of 1.36: GenericWorkload, GangScheduling and v1alpha2)";
     case Gang::kSchedulerPlugins:
       return "install scheduler-plugins with its PodGroup (scheduling.x-k8s.io/v1alpha1)";
     case Gang::kVolcano:
@@ -114,7 +126,7 @@ json make_pod_group(const crds::BspJob& job, const std::string& name, std::uint3
     case Gang::kReserve:
       return {};
     case Gang::kPodGroup:
-      return group_of(job, name, kVersions.front(), {{"schedulingPolicy", {{"gang", {{"minCount", pods}}}}}});
+      return group_of(job, name, kVersions.front(), kubernetes_spec(job.spec, pods));
     case Gang::kSchedulerPlugins:
       return group_of(job, name, "scheduling.x-k8s.io/v1alpha1", {{"minMember", pods}});
     case Gang::kVolcano:
@@ -173,7 +185,8 @@ bool is_unserved(const Error& error) {
 GroupRefused why_no_group(const crds::BspJob& job, const Error& error) {
   const Gang gang = job.spec.scheduling.gang;
   const bool unserved = is_unserved(error);
-  const bool forbidden = error.code == ErrorCode::kRefused;
+  // Admission answers "forbidden" too, as to a PriorityClass that doesn't exist, and no right helps against that.
+  const bool forbidden = error.code == ErrorCode::kRefused && error.message.contains("cannot create");
   const std::string remedy =
       unserved    ? std::format("; {}, or create the job again with Reserve", needs(gang))
       : forbidden ? "; set gangScheduling.enabled of the operator's chart, or create the job again with Reserve"
