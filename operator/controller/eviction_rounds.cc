@@ -46,7 +46,8 @@ void EvictionRounds::run() {
       trouble_.clear();
     else if (trouble_.is_news(done.error().message))
       log_warning("EvictionRequests for ranks' pods are not answered", {{"error", done.error().message}});
-    stopping_.wait_for(lock, serves() ? every_ : std::max(every_, kAskWhetherThereAre), [&] { return stop_; });
+    const bool asks_seldom = !serves() && (done || !done.error().retryable);
+    stopping_.wait_for(lock, asks_seldom ? std::max(every_, kAskWhetherThereAre) : every_, [&] { return stop_; });
   }
 }
 

@@ -27,9 +27,11 @@ std::string asked_by(const kube::Object& migration) {
 Result<void> EvictionResponder::round(Time now) {
   const auto evictions = client_.list(kEviction, name_space_);
   if (!evictions) {
-    serves_ = false;
     // Most clusters have none; one that was switched off has no Evictions either.
-    if (is_unserved(evictions.error()) || evictions.error().code == ErrorCode::kNotFound) return {};
+    const bool has_none = is_unserved(evictions.error()) || evictions.error().code == ErrorCode::kNotFound;
+    // A server that doesn't answer has what it had: pods made meanwhile name the operator.
+    if (has_none || evictions.error().code == ErrorCode::kRefused) serves_ = false;
+    if (has_none) return {};
     return std::unexpected(evictions.error());
   }
   serves_ = true;

@@ -298,6 +298,16 @@ TEST_F(EvictionResponderTest, AnApiServerWithoutEvictionsIsNoError) {
   EXPECT_FALSE(responder->serves());
 }
 
+TEST_F(EvictionResponderTest, AnApiServerThatDoesNotAnswerHasWhatItHad) {
+  step();
+  ASSERT_TRUE(responder->serves());
+  for (const ErrorCode code : {ErrorCode::kUnavailable, ErrorCode::kTimeout}) {
+    api.refuses = Error{.code = code, .message = "connection refused", .retryable = true};
+    EXPECT_FALSE(responder->round(w.now));
+    EXPECT_TRUE(responder->serves()) << "pods made meanwhile name the operator";
+  }
+}
+
 TEST_F(EvictionResponderTest, ALostAnswerMakesNoSecondRequest) {
   const std::string name = api.request(pod());
   api.loses_answers = true;
