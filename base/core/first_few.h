@@ -19,6 +19,10 @@ class FirstFew {
   [[nodiscard]] std::string text() const {
     return count_ > kNamed ? std::format("{}{}and {} more", text_, between_, count_ - kNamed) : text_;
   }
+  // With what they are: "rank 3", "ranks 0, 3".
+  [[nodiscard]] std::string text(std::string_view one) const {
+    return std::format("{}{} {}", one, count_ == 1 ? "" : "s", text());
+  }
 
  private:
   static constexpr std::size_t kNamed = 8;

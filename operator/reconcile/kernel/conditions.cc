@@ -52,7 +52,7 @@ constexpr auto kKinds = std::to_array<ConditionKind>({
      "rank 2 was held back for 40 % of the time by its CPU limit of 1, and every superstep waits for the slowest rank",
      "raise or remove spec.template.spec.containers[app].resources.limits.cpu and keep the request"},
     {kDraining, "ranks have to leave their node", "MovingAway, NowhereToGo",
-     "node fast-1 is drained, and rank 0, 3 must leave it",
+     "node fast-1 is drained, and ranks 0, 3 must leave it",
      "wait for the moves, add nodes to the job's Sets, or uncordon the node"},
     {kWaveDelayed, "a wave waits for a rank to continue", "RanksNotThrough",
      "rank 4 hasn't come through; the other ranks wait for it",
@@ -74,7 +74,7 @@ constexpr auto kKinds = std::to_array<ConditionKind>({
      "the sidecar of rank 1 (heat-r1-g0) does not answer the operator; heat-r2-g0 hears it, so the job is left alone",
      "check the pod's node and its network"},
     {kCertificatesRefused, "the operator and a sidecar don't accept each other's certificates", "Renewing",
-     "the operator and the sidecars of rank 0, 1 don't accept each other's certificates, as after the loss of its "
+     "the operator and the sidecars of ranks 0, 1 don't accept each other's certificates, as after the loss of its "
      "seed; "
      "new ones reach a pod within minutes, until when the job runs on, its superstep isn't known and no rank moves",
      "if it lasts for more than five minutes, see the operator's log and the event CertificatesNotRenewed"},

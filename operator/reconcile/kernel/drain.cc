@@ -50,7 +50,7 @@ bool show_drain(const Observed& o, const std::string& stuck, crds::BspJobStatus&
   FirstFew nodes("; ");
   for (const auto& [node, ranks] : ranks_on)
     nodes.add(
-        std::format("node {} {}, and rank {} must leave it", node, o.leaving.at(std::string(node)), ranks.text()));
+        std::format("node {} {}, and {} must leave it", node, o.leaving.at(std::string(node)), ranks.text("rank")));
   const bool on = !nodes.empty();
   if (!on && !is_on(status, kDraining)) return false;
   const char* reason = !on ? "NodesStay" : stuck.empty() ? "MovingAway" : "NowhereToGo";

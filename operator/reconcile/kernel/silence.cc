@@ -163,14 +163,13 @@ std::vector<const char*> warn_of_silence(const Observed& o, const Silence& silen
   const bool silent = !cut_off && !silence.ranks.empty();
   show(kSidecarSilent, silent, silent ? "NoAnswer" : "Heard", silent ? text : "every sidecar answers");
   const FirstFew untrusted = untrusted_ranks(o, status);
-  show(
-      kCertificatesRefused, !untrusted.empty(), untrusted.empty() ? "Accepted" : "Renewing",
-      untrusted.empty()
-          ? "the sidecars and the operator accept each other's certificates"
-          : std::format("the operator and the sidecars of rank {} don't accept each other's certificates, as after the "
-                        "loss of its seed; new ones reach a pod within minutes, until when the job runs on, its "
-                        "superstep isn't known and no rank moves",
-                        untrusted.text()));
+  show(kCertificatesRefused, !untrusted.empty(), untrusted.empty() ? "Accepted" : "Renewing",
+       untrusted.empty()
+           ? "the sidecars and the operator accept each other's certificates"
+           : std::format("the operator and the sidecars of {} don't accept each other's certificates, as after the "
+                         "loss of its seed; new ones reach a pod within minutes, until when the job runs on, its "
+                         "superstep isn't known and no rank moves",
+                         untrusted.text("rank")));
   return turned_on;
 }
 

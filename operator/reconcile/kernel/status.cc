@@ -198,8 +198,8 @@ bool warn_of_cpu_features(const Observed& o, crds::BspJobStatus& status) {
       }
   std::string text;
   for (const auto& [set, found] : sets)
-    text += std::format("{}ranks {} can't go to Set {}, whose CPUs lack {}", text.empty() ? "" : "; ",
-                        found.first.text(), set, found.second.text());
+    text += std::format("{}{} can't go to Set {}, whose CPUs lack {}", text.empty() ? "" : "; ",
+                        found.first.text("rank"), set, found.second.text());
   const bool is = !sets.empty(), was = is_on(status, kCpuFeaturesDiffer);
   if (is)
     text =

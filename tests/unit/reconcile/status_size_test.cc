@@ -126,7 +126,7 @@ TEST_F(TenThousandRanks, TheMessageOfADrainOfAllNodesIsShort) {
   const crds::Condition* draining = crds::find_condition(o.job.status.conditions, kDraining);
   ASSERT_TRUE(draining);
   EXPECT_LT(draining->message.size(), 2048u);
-  EXPECT_NE(draining->message.find("and rank 0, 1, 2, "), std::string::npos) << draining->message;
+  EXPECT_NE(draining->message.find("and ranks 0, 1, 2, "), std::string::npos) << draining->message;
   EXPECT_TRUE(draining->message.contains("; and 305 more; ")) << draining->message;
 }
 

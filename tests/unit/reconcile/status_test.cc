@@ -339,7 +339,7 @@ TEST(Status, CertificatesThatAreRefusedAreACondition) {
   const Step refused = after();
   ASSERT_TRUE(condition());
   EXPECT_EQ(condition()->status, crds::ConditionStatus::kTrue);
-  EXPECT_THAT(condition()->message, HasSubstr("the operator and the sidecars of rank 0, 1 don't accept each other's"));
+  EXPECT_THAT(condition()->message, HasSubstr("the operator and the sidecars of ranks 0, 1 don't accept each other's"));
   EXPECT_TRUE(refused.change());
   ASSERT_THAT(notices_of(refused).events, SizeIs(1));
   EXPECT_EQ(notices_of(refused).events[0].reason, "CertificatesRefused");

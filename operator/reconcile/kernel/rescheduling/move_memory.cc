@@ -96,7 +96,7 @@ std::string MoveCapacity::lack() const {
   if (stay.empty()) return "";
   FirstFew ranks;
   for (const auto& [rank, why] : stay) ranks.add(std::to_string(rank));
-  return std::format("rank {} can't move: {}", ranks.text(), stay.begin()->second);
+  return std::format("{} can't move: {}", ranks.text("rank"), stay.begin()->second);
 }
 
 std::map<std::uint32_t, std::string> keep_memory(std::vector<observe::NodeFacts>& nodes, const Observed& o) {
