@@ -41,8 +41,8 @@ const bsp::cli::Program kProgram = {
       bsp::controller::before_uninstall},
      {"advise", "decide the calls of a recorded run again, with other parameters", bsp::advise::run},
      {"simulate", "simulate a job on pools that needn't exist", bsp::simulate},
-     {"check", "run a program's ranks here, move them, and say what was found out", bsp::checking::run},
-     {"convert", "make a BSPJob of a Kubeflow MPIJob", bsp::convert::run},
+     {"check", "run a program's ranks here, move them, and report what was found", bsp::checking::run},
+     {"convert", "make a BSPJob of a job that runs mpirun", bsp::convert::run},
      {"version", "print the version", print_version}}};
 
 }  // namespace

@@ -39,7 +39,7 @@ struct Options : CheckOptions {
 Result<Options> parse(std::span<const std::string> words) {
   Options o;
   cli::Command command("bsp-operator check",
-                       "Run two ranks of a program on this machine, move each once, and say what was found out.");
+                       "Run two ranks of a program on this machine, move each once, and report what was found.");
   command.argument("IMAGE", "an image in Podman's store", o.image);
   command.rest("COMMAND", "the program and its arguments (default: the image's)", o.command);
   command.text("-f,--filename", "JOB.yaml",

@@ -34,11 +34,10 @@ Result<Options> parse(std::span<const std::string> words) {
                        "Exit status 4: the program has to "
                        "be built anew.");
   command.text("-f,--filename", "JOB.yaml", "manifest or template of jobs; - reads standard input", o.file).required();
-  command.flag(
-      "--check",
-      "run two ranks of each job whose image is in Podman's store, move each once, and say what was found out, "
-      "too (exit status 1: they didn't move); the options below are for it",
-      o.checks);
+  command.flag("--check",
+               "also run two ranks of each job whose image is in Podman's store, move each once, and report what was "
+               "found (exit status 1: they didn't move); the options below are for it",
+               o.checks);
   checking::declare_options(command, o.check);
   BSP_CHECK_OK(command.parse(words));
   return o;

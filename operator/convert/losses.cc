@@ -124,8 +124,7 @@ void note_fields(Source& job) {
     if (const json* fields = job.field(path); fields != nullptr && fields->is_object())
       for (const auto& [name, value] : fields->items())
         if (!std::ranges::contains(known, name))
-          job.note(std::format("{}.{}", path, name),
-                   "not carried over: it is no field of an MPIJob that is known here");
+          job.note(std::format("{}.{}", path, name), "not carried over: no field of an MPIJob that convert knows");
   };
   note_unknown("spec", kKnown);
   note_unknown("spec.runPolicy", kPolicies);

@@ -355,7 +355,7 @@ TEST(Convert, AGeneratedNameBecomesOne) {
 TEST(Convert, WhatIsLostIsNamed) {
   const std::string shell = "            command: [mpirun, ./a]";
   for (const auto& [where, text, note] : std::vector<std::tuple<std::string, std::string, std::string>>{
-           {"  mpiReplicaSpecs", "  queue: fast\n", "spec.queue: not carried over: it is no field of an MPIJob"},
+           {"  mpiReplicaSpecs", "  queue: fast\n", "spec.queue: not carried over: no field of an MPIJob"},
            {"  mpiReplicaSpecs", "  runPolicy: {schedulerName: v}\n", "spec.runPolicy.schedulerName: not carried over"},
            {"          containers:\n          - name: l", "          affinity: {}\n",
             "Launcher.template.spec.affinity: not"},
