@@ -88,7 +88,7 @@ double least_shown(const RankPlaces& places) {
   return times[kShownRanks - 1];
 }
 
-// The commonest reasons as they are, and of the others that there is one.
+// Keeps the commonest reasons word for word; of the others it says only that there is one.
 RankGroups reasons_of(const RankPlaces& places) {
   std::map<std::string, std::size_t> ranks;
   for (const RankPlace& place : places)

@@ -16,7 +16,7 @@ constexpr std::array<const char*, 4> kThreadLevels{"MPI_THREAD_SINGLE", "MPI_THR
 
 double mebibytes(std::uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
-// Of the program, not its language: a library may make all of a Fortran program's calls.
+// What the program calls, not its language: a library may make all of a Fortran program's calls.
 std::string bindings(const Program& program) { return program.fortran ? "Fortran" : "C"; }
 const char* threads(const Program& program) { return kThreadLevels[static_cast<std::size_t>(program.thread_level)]; }
 
@@ -79,7 +79,7 @@ std::string move_line(const Move& move) {
       mebibytes(move.bytes));
 }
 
-// Those that the level doesn't ask for.
+// The features of the CPU that its level doesn't ask for.
 std::vector<std::string> beyond_level(CpuFeatures cpu) {
   std::vector<std::string> names;
   for (std::size_t bit = 0; bit < 64; ++bit) {

@@ -22,7 +22,7 @@ State state_of(net::TlsSocket::Wait wait) {
   return State::kEnded;
 }
 
-// Of a failed call of a plain socket.
+// The state after a call of a plain socket has failed.
 State state_of_errno(State once_ready) {
   if (errno == EINTR) return State::kGoesOn;
   return errno == EAGAIN || errno == EWOULDBLOCK ? once_ready : State::kEnded;

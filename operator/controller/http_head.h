@@ -16,7 +16,7 @@ struct HttpHead {
   std::size_t body = 0;      // bytes; 0: none is announced
 };
 bool is_whole(std::string_view request);
-// Of a whole head; else the page that says what is wrong with it. A body must have a Content-Length of at most `most`.
+// Parses a whole head; else the page that says what is wrong. A body must have a Content-Length of at most `most`.
 std::expected<HttpHead, Page> parse_head(std::string_view request, std::size_t most);
 
 // The answer: the head, and the text unless `with_body` is false.

@@ -52,7 +52,7 @@ bool writes_last(const std::string& name) {
 
 bool only_looks(std::string_view name) { return std::ranges::contains(kHarmless, name); }
 
-// Of commands that are harmless with some arguments only.
+// Whether these arguments are harmless: for commands of which only some are.
 bool is_harmless(const std::string& name, std::span<const Word> arguments) {
   const std::string first = arguments.empty() ? "" : arguments[0].text;
   if (writes_last(name) && !arguments.empty() && is_for_ssh(arguments.back().text)) return true;

@@ -177,7 +177,7 @@ Result<bool> v1alpha1(Source& job) {
   return true;
 }
 
-// Of the file's runtimes, the one that the job names.
+// The runtime in the file that the job names.
 const json* runtime_of(std::span<const json> file, const std::string& name) {
   for (const json& object : file)
     if (text_at(object, "kind").ends_with("TrainingRuntime") && text_at(part_at(object, "metadata"), "name") == name)

@@ -378,7 +378,7 @@ class MpiJob {
     return each * hosts_;  // mpirun's default: every slot
   }
 
-  // Of those that a worker's resources are for: its slots, or more if there are more ranks than slots.
+  // The ranks that share a worker's resources: as many as its slots, or more if there are more ranks than slots.
   Result<Count> ranks_that_share() const {
     BSP_TRY(const Count each, slots());
     BSP_TRY(const Count ranks, number_of_ranks());
@@ -423,7 +423,7 @@ class MpiJob {
     return result;
   }
 
-  // Of a field of the result, the field that it comes from; empty if it comes from none.
+  // The field that a field of the result comes from; empty if there is none.
   [[nodiscard]] std::string origin(const std::string& field) const {
     const std::string pod = "spec.template", policy = "spec.runPolicy.";
     if (field.starts_with(std::format("{}.spec.containers[{}].command", pod, template_.main)) || field == "spec.ranks")

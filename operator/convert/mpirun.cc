@@ -137,7 +137,7 @@ Result<std::uint32_t> number(const std::string& option, const std::string& text)
   return value;
 }
 
-// Of ranks: a number, or what a person fills in.
+// How many ranks: a number, or what a person fills in.
 Result<Count> count(const std::string& option, const Word& word, const Variables& variables) {
   if (variables.is_placeholder(word)) return Count{.text = word.text};
   BSP_TRY(const std::uint32_t value, number(option, word.text));

@@ -36,7 +36,7 @@ struct MpiRun {
 // Hydra passes on the whole environment, Open MPI only what -x names.
 [[nodiscard]] bool is_hydra(const std::string& word);
 
-// Of an environment: it says how processes are started and reach each other, which is the operator's task.
+// Whether a variable says how processes are started and reach each other, which is the operator's task.
 [[nodiscard]] bool is_launch_variable(std::string_view name);
 
 // `words` after mpirun. kInvalid names the option and the remedy.

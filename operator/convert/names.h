@@ -8,7 +8,7 @@
 
 namespace bsp::convert {
 
-// Of the name that the text begins with; 0 if it begins with none.
+// The length of the name that the text begins with; 0 if it begins with none.
 [[nodiscard]] std::size_t name_length(std::string_view text);
 
 [[nodiscard]] bool is_name(std::string_view text);

@@ -42,7 +42,7 @@ class Placeholders {
 
 // Whether the whole text is one, hidden or not.
 [[nodiscard]] bool is_placeholder(std::string_view text);
-// Those that the text holds; of a shell's script only what no shell reads itself.
+// The placeholders in the text; in a shell's script only what no shell reads itself.
 [[nodiscard]] std::vector<std::string> placeholders_in(std::string_view text, bool is_script);
 // The text with the placeholder `by` instead of each of them.
 [[nodiscard]] std::string without_placeholders(std::string_view text, std::string_view by);

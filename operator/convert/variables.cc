@@ -74,7 +74,7 @@ std::optional<std::vector<std::string>> divided_value(const std::string& text) {
   return parts;
 }
 
-// Of a hostfile: its lines are different hosts.
+// Whether the command prints a line for each host of a hostfile, whose lines are different hosts.
 bool keeps_lines(std::string_view command, std::string_view arguments) {
   return command == "cat" || command == "cut" || command == "sort" || command == "uniq" ||
          (command == "awk" && arguments == "{print$1}");

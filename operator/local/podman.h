@@ -21,7 +21,7 @@ Result<void> check_usable();
 // Runs `podman ARGS` with the global flags that this machine needs. A non-zero exit status is an error.
 Result<std::string> call(const std::vector<std::string>& args);
 
-// To the arguments of `podman run`: the limits that this process may give.
+// Adds to the arguments of `podman run` the limits that this process may give.
 void add_limits(std::vector<std::string>& args);
 
 // Translates Podman's stderr to one sentence and a code. `image` and `command` are those of the request: kNotFound

@@ -22,7 +22,7 @@ std::string message_of(const crds::BspJobStatus& s) {
   return why.empty() ? "" : ": " + why;
 }
 
-// Of a condition that by itself keeps the scheduler from moving ranks; the kernel sets them (kernel/status.h, drain.h).
+// Whether a condition by itself keeps the scheduler from moving ranks; the kernel sets them (kernel/status.h, drain.h).
 bool holds_ranks(const crds::Condition& c) {
   return c.status == crds::ConditionStatus::kTrue &&
          (c.type == "Stalled" || c.type == "MixedUnits" || c.type == "NoSupersteps" || c.reason == "NowhereToGo");

@@ -211,7 +211,7 @@ void Transfers::finish_receipt(const Result<StreamEnd>& end) {
   status_.transfer_ns = end->transfer_ns;
   status_.phase = TransferPhase::kReceived;
   const auto restores = expected_.restore_at_once ? restore(status_.migration) : Result<void>();
-  // Of a set, kReceived says that this rank has accepted it.
+  // For a checkpoint set, kReceived says that this rank has accepted it.
   if (!restores && loader_ && expected_.from_pod.empty()) return fail_transfer(restores.error().message);
   // If bsp-init isn't connected now, the operator retries, since it sees kReceived.
   if (!expected_.restore_at_once || !restores) set_phase(TransferPhase::kReceived);

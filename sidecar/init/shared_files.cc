@@ -75,7 +75,7 @@ bool add_part(int file, std::uint64_t begin, std::uint64_t end, std::uint64_t& s
   return true;
 }
 
-// Of the first `size` bytes: all, or their first and last kEnd.
+// The checksum of the first `size` bytes: of all, or of their first and last kEnd.
 std::uint64_t checksum_of(const std::string& path, std::uint64_t size, bool whole) {
   const Fd file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (!file) return 0;
@@ -142,7 +142,7 @@ bool only_adds(const NotedFile& file) {
          file.position == file.size;
 }
 
-// Of the mounts for writing, what this process's user has written since then.
+// What this process's user has written since then on the mounts for writing.
 class WrittenFiles {
  public:
   WrittenFiles(const Mounts& mounts, std::int64_t since_ns, const WalkLimits& limits)

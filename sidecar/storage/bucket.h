@@ -47,7 +47,7 @@ class Bucket final : public Storage {
   class StoredObject;
   struct Answer;
 
-  // Clients at once, of which each takes some 80 MiB.
+  // So many clients run at once; each takes some 80 MiB.
   static constexpr int kAtOnce = 3;
   using Seats = std::counting_semaphore<kAtOnce>;
 

@@ -223,7 +223,7 @@ void Together::consider(const Change& change) {
   put(change.rank, from);
 }
 
-// The same of several ranks, each of which goes.
+// Likewise for several ranks that go at once.
 void Together::consider(std::span<const std::uint32_t> ranks, std::span<const ProcessorId> to) {
   if (work_ < 0) return;
   std::vector<ProcessorId> from;
@@ -264,7 +264,7 @@ std::vector<std::pair<std::uint32_t, std::uint32_t>> Together::pairs_to_bring_to
   return pairs;
 }
 
-// To the soonest two free slots of each Set.
+// Considers the two free slots of each Set that are done soonest.
 void Together::go_together(std::uint32_t i, std::uint32_t k) {
   if (!movable_[i] || !movable_[k]) return;
   for (std::uint32_t j = 0; j < c_.columns.sets; ++j) {
@@ -292,7 +292,7 @@ void Together::join_pod(std::uint32_t i, std::uint32_t k) {
   }
 }
 
-// To the node of each Set that has slots for all of them and is done soonest.
+// Considers, in each Set, the node that has slots for all of them and is done soonest.
 void Together::go_as_group(const std::vector<std::uint32_t>& ranks) {
   if (!std::ranges::all_of(ranks, [&](std::uint32_t i) { return movable_[i] != 0; })) return;
   work_ -= static_cast<std::int64_t>(load_.size());

@@ -18,7 +18,7 @@ struct Replay {
 double replayed_seconds(const Columns& columns, std::span<const std::vector<double>> I,
                         std::span<const ProcessorId> on);
 
-// Of a mapping's moves those that make no superstep's computation longer, whatever work ranks have: to a faster processor, where
+// The part of a mapping whose moves make no superstep's computation longer, whatever work ranks have: to a faster processor, where
 // nobody is but ranks that were together before. By rank, where it is then.
 std::vector<ProcessorId> faster_part(const Columns& columns, std::span<const ProcessorId> mapping);
 

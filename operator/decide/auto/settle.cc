@@ -62,7 +62,7 @@ void Settling::put(std::uint32_t i, ProcessorId p) {
   held_[p.value].push_back(i);
 }
 
-// Of a processor above τ the smallest rank that is enough of it, else the largest and again; of the ranks above κ all.
+// A processor above τ gives up the smallest rank that is enough, else its largest and again; all ranks above κ go.
 bool Settling::give_up_places(const Limits& limits, std::vector<std::uint32_t>& homeless) {
   std::vector<bool> without_place(on_.size());
   const auto evict = [&](std::uint32_t i) {

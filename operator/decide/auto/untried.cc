@@ -75,7 +75,7 @@ void all_stay(Plan& plan, Reason reason, double value, double limit) {
   plan.rules.waves = 0;
 }
 
-// Of a wave with all moves of the plan, but that of one rank.
+// The pause of a wave with all moves of the plan but one rank's.
 double longest_pause(const Plan& plan, RankId without = {~0u}) {
   double pause = 0;
   for (const Move& move : plan.moves)

@@ -54,7 +54,7 @@ class Schedule {
  private:
   static constexpr std::size_t kMost = 64;  // waves; a longer way is no way
 
-  // Of the rank from where it is: a rank that waited moves twice.
+  // The cost of a rank's move from where it is now: a rank that waited moves twice.
   [[nodiscard]] double Mem(std::uint32_t i, ProcessorId to) const {
     const Platform& platform = c_.snapshot.platform;
     const std::uint32_t a = c_.columns.set[on_[i].value].value, j = c_.columns.set[to.value].value;

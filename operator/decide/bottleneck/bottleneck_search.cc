@@ -244,7 +244,7 @@ void BottleneckSearch::exchanges() {
   }
 }
 
-// Where in the PM list those are that are on the slowest processor or have the largest Comm, and not moved; increasing.
+// Positions in the PM list, increasing, of unmoved ranks that are on the slowest processor or have the largest Comm.
 std::vector<std::uint32_t> BottleneckSearch::at_a_maximum_from(std::size_t first,
                                                                std::span<const std::uint32_t> position) const {
   std::vector<std::uint32_t> found;

@@ -7,7 +7,7 @@
 namespace bsp::decide {
 namespace {
 
-// Of a processor for this job's ranks; where their number has no limit, enough for any job.
+// The slots of a processor for this job's ranks; where their number has no limit, enough for any job.
 std::int32_t slots_of(const Columns& columns, ProcessorId p) {
   return static_cast<std::int32_t>(std::min(columns.slots[p.value], 1u << 30));
 }

@@ -226,7 +226,7 @@ class Run {
     return forget_job(options_.kept, one_.job());
   }
 
-  // Of others it says how they go on.
+  // Says how a job goes on that may still need its sets.
   Result<void> settle_sets(int status) {
     if (options_.checkpoints.empty() || needs_no_sets(status)) return {};
     const auto& c = one_.job().status.checkpoint;

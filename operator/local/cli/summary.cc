@@ -76,7 +76,7 @@ json summary_of(const crds::BspJob& job, const std::vector<crds::RankMigration>&
 
 namespace {
 
-// Those of each rank's own pods, in order.
+// The logs of a rank's own pods, in order.
 std::vector<SeatLog> logs_of_pods(const std::string& log_dir, const crds::BspJob& job, std::uint32_t rank) {
   std::vector<SeatLog> logs;
   for (std::uint32_t g = 0; g < job.status.ranks[rank].generation; ++g)
@@ -86,7 +86,7 @@ std::vector<SeatLog> logs_of_pods(const std::string& log_dir, const crds::BspJob
   return logs;
 }
 
-// Of all seats, in the order of the pods' creation: a rank may have been in any.
+// The logs of all seats, in the order in which the pods were created: a rank may have been in any.
 std::vector<SeatLog> logs_of_seats(const std::string& log_dir, const crds::BspJob& job) {
   std::map<std::string, std::vector<SeatLog>> by_time;
   std::error_code none;

@@ -74,7 +74,7 @@ json to_line(const Reservation& b) {
   return line;
 }
 
-// Of one line of a ConfigMap, which holds a MiB: who may write ConfigMaps there must not cost us a hundred times that.
+// For one line of a ConfigMap, which holds a MiB: whoever may write ConfigMaps must not cost us a hundred times that.
 constexpr JsonLimits kLineLimits{.bytes = 1 << 20, .values = 100'000, .depth = 4};
 
 // They are added up for each slot, and no pod asks for more.

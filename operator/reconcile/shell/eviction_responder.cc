@@ -123,7 +123,7 @@ Result<kube::Object> RespondingClient::create(const kube::Object& object) {
   kube::Object pod = object;
   name_responder(pod);
   auto created = to_.create(pod);
-  // Of several API servers one may be older, while they are upgraded: it refuses a field that it doesn't know.
+  // While API servers are upgraded, an older one may answer, and refuse a field that it doesn't know.
   if (!created && created.error().message.contains("evictionResponders")) return to_.create(object);
   return created;
 }

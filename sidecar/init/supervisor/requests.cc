@@ -87,7 +87,7 @@ void Supervisor::start(CpuFeatures level) {
   if (program_.restores || program_.state != State::kWaiting || !std::exchange(program_.awaits_start, false)) return;
   program_.level = level;
   start_or_end();
-  // Of a program that could not be started, finish() reports the end.
+  // If the program could not be started, finish() reports the end.
   if (program_.state == State::kRunning) send_hello();
 }
 

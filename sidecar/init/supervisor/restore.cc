@@ -69,7 +69,7 @@ Result<void> Restore::begin() {
   }
   if (moved.carried == 0 && notes_.empty()) return start_criu();
   const bool carried = moved.carried != 0;
-  // What the worker says and doesn't fail for is a note for people.
+  // What the worker says without failing is a note for people.
   BSP_TRY(worker_, container_.start_worker(user_, [this, &archive, carried]() -> Result<int> {
     BSP_TRY(const int compared, compare(Grown::kTold));
     if (!carried) return compared;

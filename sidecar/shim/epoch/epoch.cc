@@ -113,7 +113,7 @@ std::string descriptor_text() {
   }
 }
 
-// Of "4,5,6", up to what isn't such a list.
+// The numbers of "4,5,6", up to what isn't such a list.
 std::vector<std::uint32_t> numbers_in_list(const std::string& text) {
   std::vector<std::uint32_t> numbers;
   for (const char* p = text.c_str(); *p != '\0';) {

@@ -22,7 +22,7 @@ MPI_Status empty_status() {
   return status;
 }
 
-// Of a request that had completed before the last gate, with MPI_ERROR.
+// The status of a request that had completed before the last gate, with MPI_ERROR.
 MPI_Status early_status(const RequestArray& array, int i) {
   MPI_Status status = array.object(i)->status;
   status.MPI_ERROR = array.object(i)->error;

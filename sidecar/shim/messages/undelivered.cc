@@ -211,7 +211,7 @@ std::string settle_messages(bool all_received) {
 // --- Giving them back -----------------------------------------------------------------------------------
 namespace {
 
-// Of a message on its way back.
+// The header of a message on its way back.
 struct Header {
   std::int64_t comm = 0;
   std::uint64_t bytes = 0;

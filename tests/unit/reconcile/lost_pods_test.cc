@@ -118,7 +118,7 @@ TEST_F(Lost, OnANodeThatIsGoneHasTheTimeOfAFence) {
   EXPECT_EQ(abandoned(), "012") << "they hear no rank that has ended";
 }
 
-TEST_F(Lost, OfTheOnlyRankOnANodeThatIsGoneHasTheTimeOfAFence) {
+TEST_F(Lost, OnlyPodOnANodeThatIsGoneIsGivenTheTimeOfAFence) {
   epoch.members.resize(1);
   pods.erase("job-r1-g0");
   pods.erase("job-r2-g0");

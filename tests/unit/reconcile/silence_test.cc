@@ -90,7 +90,7 @@ TEST_P(InPhase, AnOperatorThatIsCutOffSuspectsItselfAndWaits) {
   expect_goes_on(w);
 }
 
-TEST_P(InPhase, SoDoesOneThatWasCutOffFromItsStart) {
+TEST_P(InPhase, AnOperatorThatStartsCutOffSuspectsItselfAndWaits) {
   w.silence_all(3 * kMinute);
   w.restart_operator(10);
   pass(w, 2 * kMinute);

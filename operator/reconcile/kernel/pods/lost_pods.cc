@@ -60,7 +60,7 @@ void LostPods::judge(std::map<std::string, PodFacts>& pods,
 
 // --- Pods whose objects are gone ---------------------------------------------------------------------------------------
 namespace {
-// Of a pod that this operator knows from a status only, which names a rank in one of its seats.
+// A pod that this operator knows only from a status, which names one rank and its seat.
 PodFacts unseen(std::string uid, std::string node, std::uint32_t rank, std::uint32_t local, std::string address = "") {
   PodFacts facts;
   facts.uid = std::move(uid);

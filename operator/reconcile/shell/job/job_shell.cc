@@ -48,7 +48,7 @@ Duration JobShell::stall(const Error& error) {
   return stall_.begin(error);
 }
 
-// Of a job that is gone or can't be read. What it is linked to stays so: sidecars that hear an operator are not cut off.
+// Lets go of a job that is gone or can't be read. One that can't be read keeps its links: who hears an operator isn't cut off.
 Duration JobShell::let_go() {
   follower_.lose_sight();
   if (!stored_.stands_still()) preparation_.close_links();

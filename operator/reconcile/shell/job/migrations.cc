@@ -26,7 +26,7 @@ std::string without_times(const crds::RankMigration& migration) {
   return object.dump();
 }
 
-// Of the same move.
+// Whether both are of the same move.
 bool is_of_wave(const JobRef& job, const kube::Object& object, const crds::RankMigration& migration) {
   const auto there = crds::rank_migration_from_json(object);
   return job.owns(object) && there && there->spec.job == migration.spec.job &&

@@ -48,7 +48,7 @@ Result<void> PodMaker::create(const crds::BspJob& job, const PodRequest& request
   PodOptions options = options_.pods;
   options.start = options_.job_limits.start;
   kube::Object pod = make_pod(job, request, image, options);
-  // Of what we send: what the server has added by the time that it is read back changes nothing about it.
+  // The hash is of what we send, so what the server adds before it is read back doesn't change it.
   const std::string hash = net::sha256(pod.dump(-1, ' ', false, json::error_handler_t::replace));
   child(pod["metadata"], "annotations", json::value_t::object)[std::string(names::kAnnotationPodHash)] = hash;
   auto created = client_.create(pod);

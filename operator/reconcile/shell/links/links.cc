@@ -355,7 +355,7 @@ void Sidecars::note_who_hears(const std::string& who, const nlohmann::json& answ
   notify();
 }
 
-// Of all seats of the pod, which have one sidecar. With the lock held.
+// For all seats of the pod, which share one sidecar. Call it with the lock held.
 void Sidecars::note_heard(const std::string& pod, bool hears, const std::string& who, SteadyTime now) {
   for (auto it = tracked_.lower_bound({pod, 0}); it != tracked_.end() && it->first.pod == pod; ++it)
     if (SidecarFacts* const facts = facts_of(it->first); facts && facts->unreachable_since != SteadyTime{})
