@@ -1,4 +1,4 @@
-"""What a reader of docs/ looks up by name: every metric in docs/metrics.md, and no other; every reason in docs/reasons.md."""
+"""What a reader of docs/ looks up by name: every metric in docs/metrics.md, and no other; every reason and event in docs/reasons.md."""
 import re
 
 METRIC = re.compile(r'"(bsp_[a-z_]+)"')
@@ -11,6 +11,7 @@ REASONS = [
     ("operator/reconcile/kernel/begin_wave.cc", re.compile(r'\{("\w+"), &WaveBuilder::')),
     ("operator/reconcile/kernel/failure.cc", re.compile(r'(?:Failure\{\s*rank,\s*seat,|\{(?:silent\.)?rank, (?:silent\.)?seat,)\s*("\w+")')),
     ("operator/reconcile", re.compile(r'\{(?:[\w>.\[\]-]*metadata\.name|[\w.]*migration|name), ("[A-Z]\w+"),')),
+    ("operator/reconcile", re.compile(r'"(?:Warning|Normal)",\s*("(?!WaveDelayed")\w+")')),  # that one is a condition
 ]
 
 
