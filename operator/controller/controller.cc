@@ -212,6 +212,7 @@ Result<std::unique_ptr<Controller::Term>> Controller::begin_term() {
           .reservations_name_space = own,
           .reservations_name = options_.lease.name + "-reservations",
           .authority_name = authority_name(options_),
+          .holder = own + "/" + options_.lease.name,
           .exchange = std::move(exchange),
           .caps = options_.caps,
           .instance_prices = options_.instance_prices,

@@ -30,7 +30,7 @@ Shell::Shell(kube::Client& client, ShellOptions options)
       queue_({.tenant_of = [](const std::string& key) { return key.substr(0, key.find('/')); },
               .max_per_tenant = std::max(1u, options_.workers)}),
       authority_(client, own_name_space(options_), options_.authority_name),
-      strays_(client),
+      spaces_{.strays = StrayMigrations(client), .holds = NamespaceHolds(client, options_.holder)},
       sidecar_thread_(options_.network) {
   if (options_.exchange.group)
     reservations_ = std::make_unique<ExchangeReservations>(options_.exchange, usage_);
@@ -120,9 +120,21 @@ Duration Shell::reconcile(const std::string& key, bool& gone) {
   if (gone)
     if (auto released = reservations_->release(key, SystemClock{}.now()); !released)
       log_warning("failed to release a reservation", {{"job", key}, {"error", released.error().message}});
-  const Duration strays_wait = gone ? strays_.answer(*cache_, key) : Duration{};
-  if (!gone) strays_.job_exists(key);
+  const Duration strays_wait = gone ? spaces_.strays.answer(*cache_, key) : Duration{};
+  if (gone)
+    spaces_.holds.job_is_gone(key, !has_jobs(at.name_space));
+  else
+    spaces_.strays.job_exists(key);
   std::shared_ptr<JobShell> job, former;  // replaced; it is destroyed outside of the lock
+  if (!gone)
+    if (const auto holder = spaces_.holds.ask(at.name_space); !holder.ours) {
+      {
+        const std::lock_guard lock(mutex_);
+        if (const auto it = jobs_.find(key); it != jobs_.end()) former = std::move(it->second), jobs_.erase(it);
+      }
+      if (!holder.other.empty()) spaces_.holds.tell(*object, holder.other);
+      return NamespaceHolds::kAsksAgain;
+    }
   {
     const std::lock_guard lock(mutex_);
     const auto it = jobs_.find(key);
@@ -143,6 +155,12 @@ Duration Shell::reconcile(const std::string& key, bool& gone) {
   const Duration next = job->reconcile();
   reservations_->reconciled(key);
   return next;
+}
+
+bool Shell::has_jobs(const std::string& name_space) {
+  const std::lock_guard lock(mutex_);
+  const auto first = job_metrics_.lower_bound(name_space + "/");
+  return first != job_metrics_.end() && first->first.starts_with(name_space + "/");
 }
 
 ShellMetrics Shell::metrics() {

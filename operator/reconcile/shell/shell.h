@@ -24,6 +24,7 @@
 #include "operator/reconcile/capacity/stores/store.h"
 #include "operator/reconcile/shell/authority.h"
 #include "operator/reconcile/shell/call_pool.h"
+#include "operator/reconcile/shell/holds.h"
 #include "operator/reconcile/shell/links/links.h"
 #include "operator/reconcile/shell/metrics.h"
 #include "operator/reconcile/shell/node_benchmarks.h"
@@ -54,6 +55,7 @@ class Shell {
  private:
   void work(kube::Lane lane);
   Duration reconcile(const std::string& job, bool& gone);
+  [[nodiscard]] bool has_jobs(const std::string& name_space);
   void changed(const kube::Kind& kind, const kube::Object* before, const kube::Object* now);
 
   kube::Client& client_;
@@ -67,7 +69,10 @@ class Shell {
   std::unique_ptr<ReservationStore> reservations_;
   WaitingJobs waiting_jobs_;
   Authority authority_;
-  StrayMigrations strays_;
+  struct {
+    StrayMigrations strays;
+    NamespaceHolds holds;
+  } spaces_;  // what concerns a namespace, not one job
   SidecarThread sidecar_thread_;
   std::atomic<bool> stop_ = false;
   std::mutex mutex_;  // of the three below

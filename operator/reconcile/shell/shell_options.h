@@ -42,6 +42,8 @@ struct ShellOptions {
   std::string reservations_name = "bsp-operator-reservations";
   // The Secret from which the jobs' certificates come, in the same namespace. Of two operators each has its own.
   std::string authority_name = "bsp-operator-authority";
+  // The release that manages the jobs (holds.h), which another one in the same namespaces sees; "": there can be no other.
+  std::string holder = {};
   ExchangePlace exchange = {};  // instead of that object, where several operators each manage a namespace
   MoveCaps caps = {};
   std::map<std::string, double> instance_prices =
