@@ -112,7 +112,10 @@ void Seat::on_init_message(const control::FromInit& message) {
   // The message itself may have been lost with the previous sidecar.
   const bool has_left = hello && pod_.config.seats.size() > 1 && program_.state == control::ProgramState::kWaiting &&
                         transfers_.status().phase == wire::TransferPhase::kSent;
-  if (has_left || std::holds_alternative<control::Vacated>(message)) become_free();
+  // A second Vacate, sent before the first was answered, is answered too: by then another rank may be on its way here.
+  const auto transfer = transfers_.status().phase;
+  const bool is_free = transfer == wire::TransferPhase::kSent || transfer == wire::TransferPhase::kIdle;
+  if (has_left || (is_free && std::holds_alternative<control::Vacated>(message))) become_free();
   refresh();
 }
 

@@ -400,6 +400,17 @@ void Transfers::on_hello(const control::Hello& hello) {
     // Its stream died with the previous sidecar.
     (void)hooks_.send_to_init(control::Abandon{.migration = hello.migration});
   }
+  // The sidecar before this one ended, or could not write, between asking for it and noting that.
+  const bool unknown = status_.phase == TransferPhase::kIdle || status_.phase == TransferPhase::kFailed;
+  const bool holds = state == ProgramState::kRestored || state == ProgramState::kRestoring;
+  if (unknown && holds && transfer::valid_migration(hello.migration) && !outgoing_ && !incoming_ && discards_.empty()) {
+    log_warning("bsp-init holds a copy that wasn't noted", {{"migration", hello.migration}});
+    expected_ = {};
+    status_ = {};
+    status_.migration = hello.migration;
+    same = true;
+    set_phase(TransferPhase::kRestoring);
+  }
   if (same && state == ProgramState::kRestored &&
       (status_.phase == TransferPhase::kRestoring || status_.phase == TransferPhase::kReceived)) {
     // What was asked for last may be lost, and is asked for again. A sidecar that was restarted doesn't know that files are ahead.

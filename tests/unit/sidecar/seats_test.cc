@@ -214,6 +214,55 @@ TEST_F(Seats, AreFreeAlsoIfTheirSidecarWasDownThen) {
   EXPECT_EQ(sidecar.status(1).admitted_epoch, 0u);
 }
 
+// The first Vacate takes a while, so that the operator asks again, and both are answered: the second one when the next rank is on its way.
+TEST_F(Seats, AreLeftOnce) {
+  ASSERT_NO_FATAL_FAILURE(connect(1));
+  ASSERT_TRUE(sidecar.ask(wire::kPrepareEpoch, json(plan_of(4))));
+  sidecar.restart([](json& state) {
+    state["seats"][1]["transfer"]["status"]["transfer"] = {{"migration", "m1"}, {"phase", "Sent"}};
+  });
+  ASSERT_NO_FATAL_FAILURE(connect(1, ProgramState::kDumped));
+  for (int twice = 0; twice < 2; ++twice) {
+    ASSERT_TRUE(sidecar.ask(wire::kKill, {{"seat", 1}}));
+    ASSERT_TRUE(std::holds_alternative<control::Vacate>(sidecar.heard(1)));
+  }
+  sidecar.say(control::Vacated{}, 1);
+  sidecar.wait_until([](const auto& s) { return s.transfer.phase == wire::TransferPhase::kIdle; }, 30s, 1);
+  ASSERT_TRUE(sidecar.ask(wire::kReceive, {{"migration", "m2"}, {"from_pod", "job-r9-g0"}, {"seat", 1}}));
+  sidecar.say(control::Vacated{}, 1);
+  sidecar.say(control::Exited{.code = 3, .signal = 0, .message = ""}, 1);
+  sidecar.wait_until([](const auto& s) { return s.phase == RankPhase::kExited; }, 30s, 1);
+  const auto held = sidecar.status(1);
+  EXPECT_EQ(held.transfer.phase, wire::TransferPhase::kReceiving);
+  EXPECT_EQ(held.transfer.migration, "m2");
+}
+
+// Its sidecar ended between asking bsp-init for the copy and noting that. Nothing else would end it, since its pod has other ranks.
+TEST_F(Seats, LoseACopyThatTheirSidecarDidNotNote) {
+  for (const ProgramState state : {ProgramState::kRestoring, ProgramState::kRestored}) {
+    for (const std::uint32_t seat : {0u, 2u}) ASSERT_NO_FATAL_FAILURE(connect(seat));
+    ASSERT_NO_FATAL_FAILURE(connect(1, ProgramState::kWaiting));
+    ASSERT_TRUE(sidecar.ask(wire::kReceive, {{"migration", "m2"}, {"from_pod", "job-r9-g0"}, {"seat", 1}}));
+    sidecar.restart();
+    sidecar.connect_init({.uid = ::getuid(), .gid = ::getgid(), .pid = 8, .state = state, .migration = "m2"}, 1);
+    const auto holds = [](const auto& s) {
+      return s.transfer.migration == "m2" && (s.transfer.phase == wire::TransferPhase::kRestoring ||
+                                              s.transfer.phase == wire::TransferPhase::kRestored);
+    };
+    ASSERT_NO_FATAL_FAILURE(sidecar.wait_until(holds, 30s, 1)) << static_cast<int>(state);
+    std::jthread asks([this] { EXPECT_TRUE(sidecar.ask(wire::kDiscard, {{"migration", "m2"}, {"seat", 1}})); });
+    const auto heard = sidecar.heard(1);
+    ASSERT_TRUE(std::holds_alternative<control::Discard>(heard)) << static_cast<int>(state);
+    EXPECT_EQ(std::get<control::Discard>(heard).migration, "m2");
+    sidecar.say(control::Discarded{.migration = "m2"}, 1);
+    asks.join();
+    const auto clean = sidecar.status(1);
+    EXPECT_EQ(clean.transfer.phase, wire::TransferPhase::kIdle);
+    EXPECT_EQ(clean.phase, RankPhase::kWaiting);
+    sidecar.restart();
+  }
+}
+
 // A wave that would move a rank there is rolled back for this reason before any rank stops.
 TEST(Seat, RefusesWhatNeedsABspInitThatItDoesNotUnderstand) {
   RealSidecar sidecar;
