@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <optional>
+#include <utility>
 
 #include "base/json/fields.h"
 #include "operator/reconcile/shell/links/links.h"
@@ -35,6 +36,7 @@ class ScriptedSidecar {
     });
   }
   net::TlsContext operators() { return world_.ca.context("operator"); }
+  void on_loop(std::function<void()> work) { world_.on_loop(std::move(work)); }
   [[nodiscard]] std::map<Seat, std::string> pods() const { return {{{kPod}, world_.address()}}; }
 
  private:
@@ -97,6 +99,42 @@ TEST(LateAnswers, AnOlderStatusDoesNotReplaceANewerOne) {
   const SidecarFacts facts = facts_with(sidecars, [](const SidecarFacts& f) { return !f.done.empty(); });
   EXPECT_EQ(facts.status->version, 2);
   EXPECT_EQ(facts.status->transfer.phase, TransferPhase::kRestored);
+}
+
+// Both waves would move a rank into the same free seat, and the first is over before the sidecar has answered.
+TEST(LateAnswers, OfAnEarlierWaveSayNothingAboutTheNext) {
+  std::atomic<unsigned> heard = 0;
+  std::optional<net::Reply> first;
+  ScriptedSidecar theirs([&](ScriptedSidecar& self, const net::Request& request, net::Reply reply) {
+    if (request.verb == wire::kReceive && heard++ == 0)
+      first = std::move(reply);
+    else if (request.verb == wire::kWatch && asked_from(request) != 0)
+      self.watch = std::move(reply);
+    else if (request.verb == wire::kWatch || request.verb == wire::kStatus)
+      reply.ok(a_status(1, TransferPhase::kIdle));
+    else
+      reply.ok();
+  });
+  SidecarThread thread("");
+  Sidecars sidecars(thread, {.tls = theirs.operators(), .changed = {}});
+  sidecars.track(theirs.pods());
+  facts_with(sidecars, [](const SidecarFacts& facts) { return facts.status.has_value(); });
+  migrate::Wave wave;
+  wave.moves.emplace_back().target_pod = kPod;
+  const auto ask = [&](std::uint32_t number, migrate::Action action) {
+    action.token = {.wave = number, .epoch = number, .attempt = 1};
+    sidecars.call(action);
+  };
+  sidecars.begin_wave(7);
+  ask(7, migrate::Action::receive(wave, 0));
+  while (heard == 0) ::poll(nullptr, 0, 5);
+  sidecars.begin_wave(8);
+  ask(8, migrate::Action::receive(wave, 0));
+  theirs.on_loop([&] { std::exchange(first, {})->error({ErrorCode::kConflict, "it takes part in migration m6"}); });
+  ask(8, migrate::Action::arm_gate({kPod}, 9));
+  const SidecarFacts facts = facts_with(sidecars, [](const SidecarFacts& f) { return f.armed.has_value(); });
+  EXPECT_EQ(facts.refused, "") << "that was the wave before";
+  EXPECT_EQ(heard, 2u) << "the second wave asks for itself";
 }
 
 TEST(LateAnswers, ASidecarWhoseClockWentBackIsHeard) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "base/core/backoff.h"
@@ -69,11 +70,16 @@ struct Sidecars::Node {
     --pushes;
     return true;
   }
+  // A wave's verb isn't that of the wave before, although both may name seat and gate alike.
+  using Verb = std::tuple<std::uint32_t, migrate::ActionKind, std::uint64_t>;
+  static Verb verb_of(const migrate::Action& action) {
+    return {action.token ? action.token->wave : 0, action.kind, action.number};
+  }
   struct Sent {
     bool under_way = false;
     net::SteadyTime at{};
   };
-  std::map<std::pair<migrate::ActionKind, std::uint64_t>, Sent> sent;  // of the wave
+  std::map<Verb, Sent> sent;  // of the wave, and those of an earlier one that are under way
 };
 
 struct Sidecars::Page {

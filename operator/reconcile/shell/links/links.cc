@@ -202,7 +202,7 @@ void Sidecars::send(const std::shared_ptr<Node>& node, const migrate::Action& ac
     const Node::Sent& one = verb.second;
     return !one.under_way && now >= one.at + kRepeatAfter;
   });
-  const auto [sent, is_due] = node->sent.try_emplace({action.kind, action.number});
+  const auto [sent, is_due] = node->sent.try_emplace(Node::verb_of(action));
   if (!is_due) return;
   sent->second.under_way = true;
   if (!action.plan) return send_now(node, action);
@@ -237,7 +237,7 @@ void Sidecars::send_now(const std::shared_ptr<Node>& node, const migrate::Action
 
 void Sidecars::note_sent(Node& node, const migrate::Action& action, net::SteadyTime began, std::uint64_t known,
                          const Result<net::Answer>& outcome, const Result<net::Answer>& status) {
-  Node::Sent& sent = node.sent[{action.kind, action.number}];
+  Node::Sent& sent = node.sent[Node::verb_of(action)];
   sent.under_way = false;
   sent.at = std::chrono::steady_clock::now();
   if (status) {
@@ -318,6 +318,7 @@ SidecarFacts* Sidecars::facts_of(const Seat& seat) {
 
 void Sidecars::note_answer(const Seat& seat, const migrate::Action& action, const Result<net::Answer>& answer) {
   std::lock_guard lock(mutex_);
+  if (action.token && action.token->wave != wave_) return;  // as begin_wave() says
   SidecarFacts* const facts = facts_of(seat);
   if (!facts) return;
   const auto fields = answer.transform([](const net::Answer& a) { return a.header; });
