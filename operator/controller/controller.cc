@@ -192,7 +192,10 @@ Result<std::unique_ptr<Controller::Term>> Controller::begin_term() {
   BSP_TRY(term->logs, client_with(config_, kLogCalls));
   BSP_TRY(term->evictions, EvictionRounds::begin(config_, options_.name_space));
   term->responding = std::make_unique<reconcile::RespondingClient>(
-      *term->client, [rounds = term->evictions.get()] { return rounds->serves(); });
+      *term->client, [rounds = term->evictions.get()] { return rounds->serves(); },
+      [rounds = term->evictions.get()](kube::Client& client, const kube::Key& pod, const std::string& uid) {
+        rounds->complete_before_removal(client, pod, uid);
+      });
   term->shell = std::make_unique<reconcile::Shell>(
       *term->responding,
       reconcile::ShellOptions{

@@ -25,6 +25,10 @@ class EvictionRounds {
   EvictionRounds& operator=(const EvictionRounds&) = delete;
 
   [[nodiscard]] bool serves() const { return responder_.serves(); }
+  // EvictionResponder's.
+  void complete_before_removal(kube::Client& client, const kube::Key& pod, const std::string& pod_uid) {
+    responder_.complete_before_removal(client, pod, pod_uid, SystemClock::now());
+  }
 
  private:
   EvictionRounds(std::unique_ptr<kube::ApiClient> client, const std::string& name_space,

@@ -1,5 +1,6 @@
 #include "operator/reconcile/shell/eviction_responder.h"
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -35,6 +36,7 @@ Result<void> EvictionResponder::round(Time now) {
     return std::unexpected(evictions.error());
   }
   serves_ = true;
+  remember(*evictions);
   Result<void> done;
   std::set<std::string> there;
   for (const kube::Object& eviction : *evictions) {
@@ -44,6 +46,36 @@ Result<void> EvictionResponder::round(Time now) {
   std::erase_if(withdrawn_, [&](const std::string& uid) { return !there.contains(uid); });
   keep_first(done, withdraw_vanished(there));
   return done;
+}
+
+void EvictionResponder::remember(const std::vector<kube::Object>& evictions) {
+  std::map<std::string, Active> active;
+  for (const kube::Object& eviction : evictions) {
+    if (responder_state(eviction) != ResponderState::kActive) continue;
+    EvictionReview review = review_of(eviction);
+    const kube::Key key{kEviction, review.name_space, kube::metadata_text(eviction, "name")};
+    const std::string pod_uid = review.pod_uid;
+    active.insert_or_assign(pod_uid, Active{key, std::move(review)});
+  }
+  const std::lock_guard lock(mutex_);
+  active_ = std::move(active);
+}
+
+void EvictionResponder::complete_before_removal(kube::Client& client, const kube::Key& pod, const std::string& pod_uid,
+                                                Time now) {
+  std::optional<Active> found;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto entry = active_.find(pod_uid); entry != active_.end()) found = entry->second;
+  }
+  if (!found || found->review.name_space != pod.name_space || found->review.pod != pod.name) return;
+  const auto written = kube::modify_status(client, found->eviction, [&](kube::Object& there) {
+    return kube::metadata_text(there, "uid") == found->review.uid &&
+           respond(there, true, "the operator deletes the pod", now);
+  });
+  if (!written && written.error().code != ErrorCode::kNotFound)
+    log_info("an eviction could not be completed before its pod is deleted",
+             {{"pod", pod.name_space + "/" + pod.name}, {"error", written.error().message}});
 }
 
 Result<void> EvictionResponder::answer(const kube::Object& eviction, Time now) {
@@ -126,6 +158,11 @@ Result<kube::Object> RespondingClient::create(const kube::Object& object) {
   // While API servers are upgraded, an older one may answer, and refuse a field that it doesn't know.
   if (!created && created.error().message.contains("evictionResponders")) return to_.create(object);
   return created;
+}
+
+Result<void> RespondingClient::remove(const kube::Key& key, const std::string& uid) {
+  if (key.kind == kPod && serves_()) before_removal_(to_, key, uid);
+  return to_.remove(key, uid);
 }
 
 }  // namespace bsp::reconcile

@@ -308,6 +308,42 @@ TEST_F(EvictionResponderTest, AnApiServerThatDoesNotAnswerHasWhatItHad) {
   }
 }
 
+// Between two rounds a pod is deleted and gone.
+TEST_F(EvictionResponderTest, IsDoneBeforeTheOperatorDeletesThePod) {
+  class Deleted final : public ForwardingClient {
+   public:
+    Deleted(Api& api, std::function<void()> then) : ForwardingClient(api), then_(std::move(then)) {}
+    Result<void> remove(const kube::Key&, const std::string&) override {
+      then_();
+      return {};
+    }
+
+   private:
+    std::function<void()> then_;
+  };
+  const std::string name = api.request(pod()), other = api.request(pod(1));
+  step();
+  bool completed = false;
+  Deleted to(api, [&] { completed = api.completed(name); });
+  RespondingClient client(
+      to, [&] { return responder->serves(); },
+      [&](kube::Client& by, const kube::Key& key, const std::string& uid) {
+        responder->complete_before_removal(by, key, uid, w.now);
+      });
+  const kube::Key of_rank{kPod, "default", pod()};
+  ASSERT_TRUE(client.remove(of_rank, "another"));
+  EXPECT_FALSE(completed) << "an earlier pod of that name";
+  ASSERT_TRUE(client.remove({kSecret, "default", pod()}, w.pods.at(pod()).uid));
+  EXPECT_FALSE(completed);
+  api.conflicts = 2;
+  ASSERT_TRUE(client.remove(of_rank, w.pods.at(pod()).uid));
+  EXPECT_TRUE(completed);
+  EXPECT_EQ(text_at(api.own(name), "message"), "the operator deletes the pod");
+  EXPECT_FALSE(api.completed(other));
+  api.refuses = Error{.code = ErrorCode::kUnavailable, .message = "connection refused", .retryable = true};
+  EXPECT_TRUE(client.remove({kPod, "default", pod(1)}, w.pods.at(pod(1)).uid)) << "the pod is deleted all the same";
+}
+
 TEST_F(EvictionResponderTest, ALostAnswerMakesNoSecondRequest) {
   const std::string name = api.request(pod());
   api.loses_answers = true;
@@ -361,7 +397,7 @@ class Pods final : public ForwardingClient {
 TEST_F(EvictionResponderTest, RanksPodsNameTheOperatorWhereThereAreEvictions) {
   Pods pods(api);
   bool serves = false;
-  RespondingClient client(pods, [&] { return serves; });
+  RespondingClient client(pods, [&] { return serves; }, {});
   const Object ranks = {{"kind", "Pod"}, {"metadata", {{"labels", {{"migbsp.io/rank", "0"}}}}}, {"spec", {{"x", 1}}}};
   const Object another = {{"kind", "Pod"}, {"metadata", {{"name", "remover"}}}, {"spec", {{"x", 1}}}};
   ASSERT_TRUE(client.create(ranks));
