@@ -3,10 +3,12 @@
 #include <format>
 
 #include "base/core/significant.h"
+#include "crds/requests.h"
 #include "operator/reconcile/kernel/checkpoints/checkpoints.h"
 #include "operator/reconcile/kernel/checkpoints/suspension.h"
 #include "operator/reconcile/kernel/drain.h"
 #include "operator/reconcile/kernel/job_kernel.h"
+#include "operator/reconcile/kernel/seats/free_seats.h"
 #include "operator/reconcile/kernel/start/gang.h"
 #include "operator/reconcile/kernel/status.h"
 #include "operator/reconcile/kernel/waves.h"
@@ -61,6 +63,11 @@ void JobKernel::running() {
     return action.kind == migrate::ActionKind::kKill || action.kind == migrate::ActionKind::kDiscard;
   });
   if (!notices.migrations.empty() || !work.delete_pods.empty() || clears || !o.being_made.empty()) return;
+  for (const Leftover& left : leftovers(o))
+    work.actions.push_back({.kind = migrate::ActionKind::kDiscard,
+                            .seat = left.seat,
+                            .fields = wire::encode(wire::MigrationRequest{left.migration}),
+                            .token = token});
   if (auto remove = remove_older_sets(o)) work.actions.push_back(std::move(*remove));
   if (auto refused = refuse_set(o, status())) {
     stores = true;

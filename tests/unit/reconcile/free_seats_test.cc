@@ -136,6 +136,25 @@ TEST_F(FreeSeats, ASeatIsCountedOnlyWhileItIsSeenToWait) {
   EXPECT_EQ(w.job.status.attempt, 0u);
 }
 
+// A receive of a wave that is over comes late, when the next one has replaced it in the status.
+TEST_F(FreeSeats, ASeatIsFreeAgainWhateverAnEarlierWaveHasLeftThere) {
+  using wire::TransferPhase;
+  leave();
+  for (const TransferPhase phase : {TransferPhase::kReceiving, TransferPhase::kReceived, TransferPhase::kFailed}) {
+    simulated::Pod& seat = *w.find(kLeft);
+    seat.status.transfer = {};
+    seat.status.transfer.migration = "late";
+    seat.status.transfer.phase = phase;
+    ++seat.status.version;
+    w.tick();
+    w.tick();
+    ASSERT_TRUE(w.run_until([&] { return !free_seats(w.observe()).empty(); })) << static_cast<int>(phase) << w.trace;
+  }
+  w.migrate_by_hand("m", 3, "slow");
+  ASSERT_TRUE(w.run_until([&] { return ended("m"); })) << w.trace;
+  expect_progress();
+}
+
 TEST_F(FreeSeats, NoRankGoesToANodeThatIsDrained) {
   leave();
   w.cordon("slow-0");

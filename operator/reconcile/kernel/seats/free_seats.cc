@@ -1,6 +1,7 @@
 #include "operator/reconcile/kernel/seats/free_seats.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <string_view>
 
@@ -25,26 +26,48 @@ std::set<std::string_view> leaving_pods(const Observed& o) {
   return pods;
 }
 
-}  // namespace
-
-FreeSeats free_seats(const Observed& o) {
-  FreeSeats free;
+// Calls `f` with each seat that no rank has, of pods that have ranks.
+template <class F>
+void for_each_seat_without_rank(const Observed& o, F f) {
   const auto& epoch = o.job.status.epoch;
-  if (!epoch || std::ranges::none_of(o.pods, [](const auto& pod) { return pod.second.apps.size() > 1; })) return free;
+  if (!epoch || std::ranges::none_of(o.pods, [](const auto& pod) { return pod.second.apps.size() > 1; })) return;
   std::set<Seat> taken;
   std::set<std::string_view> with_ranks;
   for (const wire::Member& member : epoch->members) {
     taken.insert(seat_of(member));
     with_ranks.insert(member.pod);
   }
-  const std::set<std::string_view> leaving = leaving_pods(o);
   for (const auto& [name, pod] : o.pods) {
-    if (pod.attempt != o.job.status.attempt || !with_ranks.contains(name) || leaving.contains(name)) continue;
+    if (pod.attempt != o.job.status.attempt || !with_ranks.contains(name)) continue;
     for (std::uint32_t local = 0; local < pod.apps.size(); ++local)
-      if (const Seat seat{name, local}; !taken.contains(seat) && waits(pod.apps[local], o.sidecar(seat)))
-        free[pod.node].push_back(seat);
+      if (const Seat seat{name, local}; !taken.contains(seat)) f(seat, pod, pod.apps[local]);
   }
+}
+
+}  // namespace
+
+FreeSeats free_seats(const Observed& o) {
+  FreeSeats free;
+  std::optional<std::set<std::string_view>> leaving;  // not read where no seat is free, as in most jobs
+  for_each_seat_without_rank(o, [&](const Seat& seat, const PodFacts& pod, const AppFacts& app) {
+    if (!leaving) leaving = leaving_pods(o);
+    if (!leaving->contains(seat.pod) && waits(app, o.sidecar(seat))) free[pod.node].push_back(seat);
+  });
   return free;
+}
+
+std::vector<Leftover> leftovers(const Observed& o) {
+  using wire::TransferPhase;
+  std::vector<Leftover> left;
+  for_each_seat_without_rank(o, [&](const Seat& seat, const PodFacts& pod, const AppFacts& app) {
+    const SidecarFacts* sidecar = o.sidecar(seat);
+    if (pod.deleting || app.ended || !sidecar || !sidecar->answers() || !sidecar->status->init_connected) return;
+    const wire::TransferStatus& transfer = sidecar->status->transfer;
+    const bool is_source = transfer.phase == TransferPhase::kDumping || transfer.phase == TransferPhase::kSent;
+    if (transfer.phase != TransferPhase::kIdle && !is_source && !transfer.migration.empty())
+      left.push_back({seat, transfer.migration});
+  });
+  return left;
 }
 
 }  // namespace bsp::reconcile

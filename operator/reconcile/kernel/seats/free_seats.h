@@ -18,4 +18,12 @@ using FreeSeats = std::map<std::string, std::vector<Seat>>;
 // (its container has ended, its sidecar doesn't answer) holds its slot for nothing.
 FreeSeats free_seats(const Observed& o);
 
+struct Leftover {
+  Seat seat;
+  std::string migration;
+};
+// Seats without a rank that hold something of a migration, whose wave is over: a message came late, or a sidecar failed. Until it is
+// discarded no rank can move there.
+std::vector<Leftover> leftovers(const Observed& o);
+
 }  // namespace bsp::reconcile
