@@ -18,8 +18,16 @@
 namespace bsp::storage {
 namespace {
 
+// Of the storage. What the codes kNotFound and kRefused say of an image (storage.h), a volume that isn't mounted or that nobody may
+// read doesn't.
+std::unexpected<Error> away(std::unexpected<Error> failed) {
+  if (ErrorCode& code = failed.error().code; code == ErrorCode::kNotFound || code == ErrorCode::kRefused)
+    code = ErrorCode::kFailed;
+  return failed;
+}
+
 std::unexpected<Error> unusable(const std::string& path, int error) {
-  auto failed = fail_errno("the checkpoint storage " + path, error);
+  auto failed = away(fail_errno("the checkpoint storage " + path, error));
   if (error == EACCES || error == EPERM || error == EROFS)
     failed.error().message += std::format(
         "; the sidecar runs as user {}: make the volume writable for it, for example by "
@@ -100,7 +108,7 @@ class StoredFile final : public StoredImage {
     for (;;) {
       const ssize_t n = ::read(file_.get(), into.data(), into.size());
       if (n >= 0) return static_cast<std::size_t>(n);
-      if (errno != EINTR) return fail_errno("reading an image from the checkpoint storage");
+      if (errno != EINTR) return away(fail_errno("reading an image from the checkpoint storage"));
     }
   }
 

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -275,6 +276,28 @@ TEST_F(InDirectory, LinksAndPipesAreNotOpened) {
   ImageName out = name_of(1);
   out.job_uid = "../elsewhere";
   EXPECT_EQ(Directory(root_).create(out).error().code, ErrorCode::kInvalid);
+}
+
+// So that no job gives up a set for it (sidecar/agent/stored_images.h, is_damage).
+TEST_F(InDirectory, WhatCannotBeReachedIsNotDamage) {
+  EXPECT_TRUE(store(name_of(1), "a"));
+  const auto is_of_storage = [](const auto& result) {
+    const ErrorCode code = result ? ErrorCode::kNotFound : result.error().code;
+    return code != ErrorCode::kNotFound && code != ErrorCode::kRefused && code != ErrorCode::kInvalid;
+  };
+  EXPECT_TRUE(is_of_storage(Directory(root_ + "/not-mounted").open(name_of(1)))) << "no such directory";
+  const uid_t user = ::geteuid();
+  const auto become = [&](uid_t other) { return user != 0 || ::seteuid(other) == 0; };  // root may read everything
+  const fs::path file = path(name_of(1)), of_set = file.parent_path(), of_job = of_set.parent_path();
+  for (const fs::path& closed : {fs::path(root_), of_job, of_set, file}) {
+    for (const fs::path& directory : {fs::path(root_), of_job, of_set}) fs::permissions(directory, fs::perms(0755));
+    fs::permissions(closed, fs::perms::none);
+    ASSERT_TRUE(become(65534));
+    const auto opened = Directory(root_).open(name_of(1));
+    ASSERT_TRUE(become(0));
+    EXPECT_TRUE(is_of_storage(opened)) << closed;
+  }
+  fs::permissions(root_, fs::perms(0700));
 }
 
 TEST_F(InDirectory, SetsGoButThoseThatAreKeptOrNewer) {
