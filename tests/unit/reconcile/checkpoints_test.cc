@@ -142,6 +142,22 @@ TEST(Checkpoints, WithoutAnyThatIsWholeItStartsFromTheBeginning) {
   EXPECT_EQ(w.violation, "") << w.trace;
 }
 
+TEST(Checkpoints, ADamagedOneGoesBeforeAnOlderOne) {
+  World w({.ranks = 2, .slow = 3, .fast = 3});
+  stores_sets(w);
+  ASSERT_TRUE(has_stored(w, 3)) << w.trace;
+  const std::uint64_t older = w.job.status.checkpoint->sets.front().id, damaged = newest(w).id;
+  w.storage_is_damaged = true;
+  w.storage.erase({damaged, 1});
+  w.end_program(0, 0, 9);
+  ASSERT_TRUE(w.run_until([&] { return w.has_event(kResumedFrom); }, 2000)) << w.trace;
+  ASSERT_EQ(w.job.status.checkpoint->restored, older);
+  ASSERT_TRUE(has_stored(w, damaged + 1)) << w.trace;
+  ASSERT_EQ(sets_of(w), 2u);
+  EXPECT_EQ(w.job.status.checkpoint->sets.front().id, older);
+  EXPECT_EQ(w.violation, "") << w.trace;
+}
+
 TEST(Checkpoints, AStorageThatFailsCostsOnlyTheSet) {
   World w({.ranks = 2});
   stores_sets(w);

@@ -118,11 +118,14 @@ std::uint64_t bytes_of(const std::vector<crds::StoredSet>& sets) {
   return bytes + bases.size() * sets.back().bytes;
 }
 
-// Older sets than spec.checkpoint.keep go. As long as all that stay build on one set, whose damage would cost them all, the last
-// that doesn't is spared, if the next one will still find room in what one more than `keep` would take.
+// Older sets than spec.checkpoint.keep go, first those from which no attempt starts. As long as all that stay build on one set, whose
+// damage would cost them all, the last that doesn't is spared, if the next one will still find room in what one more than `keep` would
+// take.
 void let_older_go(const crds::BspJobSpec& spec, crds::BspJobStatus& status) {
   auto& sets = status.checkpoint->sets;
   const std::size_t keep = spec.checkpoint.keep;
+  for (auto set = sets.begin(); set != sets.end() && sets.size() > keep;)
+    set = set->unusable.empty() ? std::next(set) : sets.erase(set);
   if (sets.size() <= keep) return;
   const auto kept = sets.end() - static_cast<std::ptrdiff_t>(keep);
   const auto shares = [&](const crds::StoredSet& set) {
