@@ -158,6 +158,29 @@ TEST(Checkpoints, ADamagedOneGoesBeforeAnOlderOne) {
   EXPECT_EQ(w.violation, "") << w.trace;
 }
 
+TEST(Checkpoints, OfWhateverSizeTheStatusCanBeRead) {
+  World w({.ranks = 3});
+  stores_sets(w);
+  ASSERT_TRUE(has_stored(w, 1)) << w.trace;
+  Observed o = w.observe();
+  o.job.status.checkpoint->pending.emplace();
+  o.job.status.checkpoint->pending->id = 9;
+  for (const crds::RankPlace& place : o.job.status.ranks)
+    o.sidecars.at(place.seat()).status->save = wire::SaveStatus{.set = 9,
+                                                                .phase = wire::SavePhase::kStored,
+                                                                .bytes = wire::kMostNs,
+                                                                .store_ns = wire::kMostNs,
+                                                                .digest = std::string(64, 'a'),
+                                                                .stored = wire::kMostNs};
+  crds::BspJob job = o.job;
+  ASSERT_TRUE(settle_set(o, job.status));
+  ASSERT_EQ(job.status.checkpoint->sets.back().id, 9u);
+  nlohmann::json stored;
+  to_json(stored, job);
+  const auto read = crds::bsp_job_from_json(stored);
+  EXPECT_TRUE(read) << read.error().message;
+}
+
 TEST(Checkpoints, AStorageThatFailsCostsOnlyTheSet) {
   World w({.ranks = 2});
   stores_sets(w);

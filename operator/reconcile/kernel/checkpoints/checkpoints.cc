@@ -146,6 +146,11 @@ void let_older_go(const crds::BspJobSpec& spec, crds::BspJobStatus& status) {
 // Of all of a set's images and of their files.
 struct Sizes {
   std::uint64_t images = 0, files = 0;
+  // Whatever sidecars say: an API server keeps no larger number than an int64.
+  void add(const wire::SaveStatus& save) {
+    images = std::min(images + save.bytes, wire::kMostNs);
+    files = std::min(files + save.stored, wire::kMostNs);
+  }
 };
 std::string sizes_text(const Sizes& sizes, const crds::StoredSet& set, std::uint32_t ranks) {
   const std::string text = std::format("{} in {} images", size_text(sizes.images), ranks);
@@ -266,8 +271,7 @@ std::optional<std::vector<Event>> settle_set(const Observed& o, crds::BspJobStat
                      std::format("the image of rank {} builds on set {}, which it must not", rank, save.base), c);
     digests += *digest;
     base = std::max(base, save.base);
-    sizes.images += save.bytes;
-    sizes.files += save.stored;
+    sizes.add(save);
     knows_files = knows_files && save.stored > 0;
     slowest_ns = std::max(slowest_ns, save.store_ns);
   }
