@@ -45,9 +45,7 @@ Adoption adopt_set(const Observed& o, crds::BspJobStatus& status) {
 }
 
 bool is_last_adopted(const crds::StoredSet& set, const crds::BspJobStatus& status) {
-  return !set.of_job.empty() && std::ranges::none_of(status.checkpoint->sets, [&](const crds::StoredSet& other) {
-    return other.id != set.id && other.unusable.empty();
-  });
+  return !set.of_job.empty() && is_last_usable(set, status);
 }
 
 }  // namespace bsp::reconcile

@@ -353,6 +353,12 @@ const crds::StoredSet* set_of_start(const crds::BspJobStatus& status) {
   return set == sets.end() ? nullptr : &*set;
 }
 
+bool is_last_usable(const crds::StoredSet& set, const crds::BspJobStatus& status) {
+  return std::ranges::none_of(status.checkpoint->sets, [&](const crds::StoredSet& other) {
+    return other.id != set.id && other.unusable.empty();
+  });
+}
+
 Resumption resume_from(const crds::StoredSet& set, const Observed& o) {
   Resumption resumption;
   const auto digests = base64_decode(set.digests);

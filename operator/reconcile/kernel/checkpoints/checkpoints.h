@@ -48,6 +48,9 @@ void choose_set(crds::BspJobStatus& status);
 // The set from which the present attempt starts; null: from the beginning.
 const crds::StoredSet* set_of_start(const crds::BspJobStatus& status);
 
+// An attempt could start from no other.
+bool is_last_usable(const crds::StoredSet& set, const crds::BspJobStatus& status);
+
 // How far the ranks have come in starting from a set.
 struct Resumption {
   bool done = false;          // every rank is there, stopped

@@ -242,8 +242,13 @@ bool JobKernel::resumed() {
     if (!resumption.notes.empty()) notices.events.push_back({"Warning", kSharedFiles, resumption.notes});
     return true;
   }
-  if (resumption.unusable.empty() && late)
-    resumption.unusable = "it could not be restored in time: " + resumption.waits;
+  if (resumption.unusable.empty() && late) {
+    const std::string why = "it could not be restored in time: " + resumption.waits;
+    // Nothing says that it is damaged, and all that was computed would go with it.
+    if (is_last_usable(*set, status()))
+      return fail_attempt({{}, {}, "StartTimeout", std::format("set {}: {}", set->id, why), false}), false;
+    resumption.unusable = why;
+  }
   if (!resumption.unusable.empty()) {
     // No attempt of the program has failed, and there is one set less to try.
     const std::string why =
