@@ -15,14 +15,17 @@
 #include "operator/kinds.h"
 #include "operator/kube/api_client.h"
 #include "operator/kube/fields.h"
+#include "operator/reconcile/shell/holds.h"
 
 namespace bsp::controller {
 namespace {
 
 using Steady = std::chrono::steady_clock;
-using Jobs = std::map<std::string, kube::Object>;  // by NAMESPACE/NAME
+using kube::Object;
+using Jobs = std::map<std::string, Object>;  // by NAMESPACE/NAME
 
-constexpr std::size_t kNamed = 5;  // jobs in a message
+constexpr std::size_t kNamed = 5;           // jobs in a message
+constexpr std::chrono::minutes kStale{10};  // clocks of nodes may differ by minutes
 
 // One that an operator has seen has its finalizer.
 bool is_held(const kube::Object& job) {
@@ -46,7 +49,8 @@ std::string count_of(const Jobs& jobs) {
 
 class HeldJobs {
  public:
-  HeldJobs(kube::ApiClient& client, const BeforeUninstallOptions& o) : client_(client), only_(o.name_spaces) {}
+  HeldJobs(kube::ApiClient& client, const BeforeUninstallOptions& o)
+      : client_(client), only_(o.name_spaces), holder_(o.holder) {}
 
   // Waits for changes up to `limit`; at first it returns as soon as it knows all jobs.
   Result<void> follow(std::chrono::milliseconds limit) {
@@ -55,6 +59,7 @@ class HeldJobs {
     for (const kube::WatchEvent& event : *events) {
       const kube::Key at = key_of(event.object);
       if (!only_.empty() && !std::ranges::contains(only_, at.name_space)) continue;
+      if (is_anothers(at.name_space)) continue;
       const std::string name = at.name_space + "/" + at.name;
       if (event.type != kube::EventType::kDeleted && is_held(event.object))
         jobs_[name] = event.object;
@@ -77,8 +82,25 @@ class HeldJobs {
   }
 
  private:
+  // Another release manages the namespace's jobs, and has said so lately.
+  bool is_anothers(const std::string& name_space) {
+    if (holder_.empty()) return false;
+    const auto [known, is_new] = of_another_.try_emplace(name_space, false);
+    if (!is_new) return known->second;
+    const auto lease = client_.get({reconcile::kHoldLease, name_space, reconcile::NamespaceHolds::lease_name()});
+    if (!lease) return false;
+    const Object& spec = part_at(*lease, "spec");
+    const std::string holder = text_at(spec, "holderIdentity");
+    const Time renewed = from_rfc3339(text_at(spec, "renewTime"));
+    known->second = !holder.empty() && holder != holder_ && SystemClock{}.now() < renewed + kStale;
+    if (known->second) std::printf("the jobs of namespace %s are left to %s\n", name_space.c_str(), holder.c_str());
+    return known->second;
+  }
+
   kube::ApiClient& client_;
   const std::vector<std::string> only_;
+  const std::string holder_;
+  std::map<std::string, bool> of_another_;  // by namespace
   std::string cursor_;
   Jobs jobs_;
 };

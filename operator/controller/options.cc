@@ -267,6 +267,8 @@ Result<BeforeUninstallOptions> parse_before_uninstall_options(std::span<const st
                    if (all) o.name_spaces.clear();
                    return all || !o.name_spaces.empty() ? "" : "must be namespaces such as science,maths, or all";
                  });
+  command.text("--holder", "NS/NAME", "the release, as Leases of jobs name it: jobs of another one are left alone",
+               o.holder);
   command.flag("--delete", "delete these jobs and wait until they are gone", o.remove);
   command.option("--timeout", "SECONDS", std::format("limit of --delete (default: {})", o.timeout_seconds),
                  cli::number(o.timeout_seconds, 1u, 1'000'000u));

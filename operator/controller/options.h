@@ -65,6 +65,7 @@ Result<SubmitOptions> parse_submit_options(std::span<const std::string> words);
 struct BeforeUninstallOptions {
   std::string kubeconfig, context;
   std::vector<std::string> name_spaces;  // whose jobs the operator may run; empty: all
+  std::string holder;                    // ShellOptions::holder; "": every job there is the operator's
   bool remove = false;                   // delete the jobs and wait until they are gone
   unsigned timeout_seconds = 240;        // of that
 };

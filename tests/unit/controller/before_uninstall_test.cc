@@ -107,6 +107,29 @@ TEST_F(BeforeUninstall, DeletesThemAndWaitsForTheOperator) {
   EXPECT_EQ(jobs(), 1);
 }
 
+// Of two releases that would manage one namespace the second has to go, and not with the jobs of the first.
+TEST_F(BeforeUninstall, LeavesTheJobsOfAnotherReleaseAlone) {
+  install_crds(*client_);
+  make_job("science", "a");
+  const auto hold = [&](const std::string& name_space, const std::string& holder, Time renewed) {
+    ASSERT_TRUE(client_->create({{"apiVersion", "coordination.k8s.io/v1"},
+                                 {"kind", "Lease"},
+                                 {"metadata", {{"name", "jobs.migbsp.io"}, {"namespace", name_space}}},
+                                 {"spec", {{"holderIdentity", holder}, {"renewTime", to_rfc3339(renewed)}}}}));
+  };
+  hold("science", "ops/first", SystemClock{}.now() - std::chrono::minutes(5));
+  EXPECT_THAT(ask({"--holder", "ops/first"}).second, HasSubstr("1 BSPJob would"));
+  EXPECT_THAT(ask({}).second, HasSubstr("1 BSPJob would"));
+  EXPECT_EQ(ask({"--holder", "ops/second", "--delete", "--timeout=1"}).first, 0);
+  EXPECT_EQ(jobs(), 1u);
+  // Nobody manages these, or nobody does any more.
+  make_job("maths", "b");
+  make_job("physics", "c");
+  hold("physics", "ops/first", SystemClock{}.now() - std::chrono::hours(1));
+  EXPECT_THAT(ask({"--holder", "ops/second"}).second,
+              AllOf(HasSubstr("2 BSPJobs would"), HasSubstr("maths/b, physics/c")));
+}
+
 TEST_F(BeforeUninstall, SaysWhatADeadOperatorLeaves) {
   install_crds(*client_);
   make_job("science", "a");
