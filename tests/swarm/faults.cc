@@ -54,7 +54,10 @@ void Faults::heal() {
   if (std::exchange(healed_, true)) return;
   world_.note("the faults are over");
   readable_at_ = uncordon_at_ = 0;
-  for (auto& [name, node] : world_.nodes_) node.cut_until = std::min(node.cut_until, world_.tick_);
+  for (auto& [name, node] : world_.nodes_) {
+    node.cut_until = std::min(node.cut_until, world_.tick_);
+    node.hangs_until = std::min(node.hangs_until, world_.tick_);
+  }
   for (auto& [uid, running] : world_.running_) {
     if (running.sidecar) running.sidecar->disk_full = false;
     for (simulated::Pod& seat : running.seats)
@@ -185,6 +188,11 @@ void Faults::strike(Fault fault) {
     }
     case Fault::kCordon:
       cordon(true);
+      break;
+    case Fault::kKubeletHangs:
+      if (!pod) break;
+      w.nodes_.at(pod->node).hangs_until = w.tick_ + seconds(5, 90);
+      w.store_.erase({kPod, kNameSpace, pod->name});
       break;
   }
 }

@@ -56,6 +56,10 @@ bool World::is_cut(const std::string& node) const {
   return it != nodes_.end() && tick_ < it->second.cut_until;
 }
 
+bool World::kubelet_works(const std::string& node) const {
+  return !is_cut(node) && tick_ >= nodes_.at(node).hangs_until;
+}
+
 void World::set_ready(const std::string& node, bool ready) {
   nodes_.at(node).ready = ready;
   json object = *store_.find({kNode, "", node});
@@ -163,7 +167,7 @@ void World::start_sidecar(Running& running) {
 
 // One tick of a pod on its node.
 void World::keep(Running& running) {
-  const bool kubelet_works = !is_cut(running.node);
+  const bool works = kubelet_works(running.node);
   const kube::Object* const pod = store_.find({kPod, kNameSpace, running.name});
   const bool has_object = pod && kube::metadata_text(*pod, "uid") == running.uid;
   if (tick_ >= running.up_at && !running.sidecar && tick_ >= running.sidecar_down_until) {
@@ -192,7 +196,7 @@ void World::keep(Running& running) {
         end(seat, -1, 9, false);
       }
   const bool goes = !has_object || kube::is_being_deleted(*pod);
-  if (goes && kubelet_works && running.kill_at < 0) {
+  if (goes && works && running.kill_at < 0) {
     // Of the programs that trap SIGTERM, some end at once all the same, so that others outlive them.
     const bool traps = swarm_.traps_sigterm && running.runs() && chance(0.5);
     running.kill_at = tick_ + (traps ? random(5, kGrace) : random(0, 5));
@@ -203,7 +207,7 @@ void World::keep(Running& running) {
       if (seat.process != Process::kNone && seat.process != Process::kEnded) end(seat, 0, 15, true);
     running.removed_at = tick_ + random(1, 5);
   }
-  if (has_object && kubelet_works && tick_ >= running.up_at) show(running, *pod);
+  if (has_object && works && tick_ >= running.up_at) show(running, *pod);
 }
 
 void World::show(Running& running, const json& pod) {
@@ -235,7 +239,7 @@ void World::show(Running& running, const json& pod) {
 
 void World::run_nodes() {
   for (auto& [name, node] : nodes_) {
-    const bool silent = tick_ < node.cut_until;
+    const bool silent = !kubelet_works(name);
     if (silent && node.unready_at == 0) node.unready_at = tick_ + kNoticed;
     if (!silent) node.unready_at = 0;
     if (const bool ready = !silent || tick_ < node.unready_at; ready != node.ready) set_ready(name, ready);
@@ -250,19 +254,19 @@ void World::run_nodes() {
     else if (!running_.contains(kube::metadata_text(*pod, "uid")) && !kube::is_being_deleted(*pod))
       placed.push_back(key.name);
     else if (!running_.contains(kube::metadata_text(*pod, "uid")) &&
-             !is_cut(text_at(part_at(*pod, "spec"), "nodeName")))
+             kubelet_works(text_at(part_at(*pod, "spec"), "nodeName")))
       never_begun.push_back(key);
   }
   for (const kube::Key& key : never_begun) store_.erase(key);
   for (const kube::Key& key : unplaced) schedule(key, json(*store_.find(key)));
   for (const std::string& name : placed) {
     const kube::Object& pod = *store_.find({kPod, kNameSpace, name});
-    if (!is_cut(text_at(part_at(pod, "spec"), "nodeName"))) start(json(pod));
+    if (kubelet_works(text_at(part_at(pod, "spec"), "nodeName"))) start(json(pod));
   }
   for (auto& [uid, running] : running_) keep(running);
   std::erase_if(running_, [&](const auto& entry) {
     const Running& running = entry.second;
-    if (running.removed_at < 0 || tick_ < running.removed_at || is_cut(running.node)) return false;
+    if (running.removed_at < 0 || tick_ < running.removed_at || !kubelet_works(running.node)) return false;
     const kube::Key key{kPod, kNameSpace, running.name};
     if (const kube::Object* const pod = store_.find(key); pod && kube::metadata_text(*pod, "uid") == running.uid)
       store_.erase(key);

@@ -7,6 +7,7 @@
 #include "base/json/fields.h"
 #include "operator/kube/cache.h"
 #include "operator/kube/fields.h"
+#include "operator/reconcile/shell/holds.h"
 #include "operator/reconcile/shell/job/job_shell.h"
 #include "operator/reconcile/shell/objects.h"
 #include "tests/swarm/network.h"
@@ -19,10 +20,12 @@ using nlohmann::json;
 namespace {
 constexpr int kCompetesAgain = 2 * kTicksPerSecond;
 const kube::Kind kLease{"coordination.k8s.io/v1", "Lease"};
-constexpr const char* kLeaseName = "operator";
 
-reconcile::ShellOptions shell_options() {
+reconcile::ShellOptions shell_options(const std::string& release, const Swarm& swarm) {
   reconcile::ShellOptions options;
+  if (swarm.releases > 1) options.holder = release;  // else the worlds of seeds that show a fault would be others
+  options.reservations_name = release + "-reservations";
+  options.authority_name = release + "-authority";
   options.name_space = kNameSpace;
   options.pods.scheduled = true;
   options.collects_garbage = true;
@@ -40,13 +43,14 @@ reconcile::ShellOptions shell_options() {
 // What it has while it leads. Its calls are done some ticks later, one after the other.
 class Operator::Term {
  public:
-  Term(World& world, kube::Client& client, std::function<bool()> cut)
+  Term(World& world, kube::Client& client, const std::string& release, std::function<bool()> cut)
       : world_(world),
         client_(client),
-        options_(shell_options()),
+        options_(shell_options(release, world.swarm())),
         network_(world, "", std::move(cut)),
         reservations_(client, kNameSpace, options_.reservations_name),
         authority_(client, kNameSpace, options_.authority_name),
+        holds_(client, options_.holder),
         links_(network_),
         pool_([this](std::function<void()> call) {
           calls_.push_back({world_.tick() + world_.draw(0, 3), std::move(call)});
@@ -106,6 +110,11 @@ class Operator::Term {
     auto& job = jobs_[key];
     if (!object || (job && job->uid() != kube::metadata_text(*object, "uid"))) job.reset();
     if (!object) return std::chrono::seconds(15);
+    if (const auto holder = holds_.ask(kNameSpace); !holder.ours) {
+      if (job) world_.say(std::format("{} leaves the job to {}", options_.holder, holder.other));
+      job.reset();
+      return reconcile::NamespaceHolds::kAsksAgain;
+    }
     if (!job)
       job = std::make_unique<reconcile::JobShell>(
           reconcile::ShellParts{client_, cache_, nodes_, benchmarks_, usage_, reservations_, waiting_jobs_, authority_,
@@ -124,6 +133,7 @@ class Operator::Term {
   reconcile::WaitingJobs waiting_jobs_;
   reconcile::ObjectReservations reservations_;
   reconcile::Authority authority_;
+  reconcile::NamespaceHolds holds_;
   reconcile::SidecarThread links_;
   std::deque<Call> calls_;
   reconcile::CallPool pool_;
@@ -132,7 +142,8 @@ class Operator::Term {
   std::map<std::string, std::unique_ptr<reconcile::JobShell>> jobs_;
 };
 
-Operator::Operator(World& world, int number) : world_(world), number_(number) {
+Operator::Operator(World& world, int number)
+    : world_(world), number_(number), release_(std::format("release-{}", number % world.swarm().releases)) {
   client_ = std::make_unique<StoreClient>(
       world.store(),
       StoreClient::Weather{.reachable = [this] { return world_.tick() >= api_silent_until_; },
@@ -158,7 +169,7 @@ void Operator::die(int down_for) {
   awake_at_ = 0;
   competes_at_ = 0;
   candidate_ = std::make_unique<kube::Candidate>(kube::LeaderOptions{
-      .name_space = kNameSpace, .name = kLeaseName, .identity = std::format("operator-{}-{}", number_, life_)});
+      .name_space = kNameSpace, .name = release_, .identity = std::format("operator-{}-{}", number_, life_)});
 }
 
 void Operator::sleep(int ticks) {
@@ -175,7 +186,7 @@ void Operator::compete() {
   if (world_.tick() < competes_at_) return;
   competes_at_ = world_.tick() + kCompetesAgain;
   const Duration began = kube::boot_time();
-  const auto lease = client_->get({kLease, kNameSpace, kLeaseName});
+  const auto lease = client_->get({kLease, kNameSpace, release_});
   if (!lease && lease.error().code != ErrorCode::kNotFound) return;
   const auto next = candidate_->next(lease ? &*lease : nullptr, began, SystemClock::now());
   if (next && (lease ? client_->update(*next) : client_->create(*next))) candidate_->written(began);
@@ -188,7 +199,7 @@ void Operator::run() {
     const bool leads = candidate_->leads(kube::boot_time());
     if (leads && !term_) {
       world_.say(std::format("operator {} leads", number_));
-      term_ = std::make_unique<Term>(world_, *client_, [this] { return is_cut_off(); });
+      term_ = std::make_unique<Term>(world_, *client_, release_, [this] { return is_cut_off(); });
     } else if (!leads && term_) {
       world_.say(std::format("operator {} leads no longer", number_));
       term_.reset();

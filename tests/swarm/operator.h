@@ -33,6 +33,7 @@ class Operator {
 
   World& world_;
   const int number_;
+  const std::string release_;
   int life_ = 0;
   int up_at_ = 0, awake_at_ = 0, cut_until_ = 0, api_silent_until_ = 0, watch_stalled_until_ = 0;
   int competes_at_ = 0, notices_at_ = 0;

@@ -41,6 +41,8 @@ std::string_view to_string(Fault fault) {
       return "move cancelled";
     case Fault::kCordon:
       return "node cordoned";
+    case Fault::kKubeletHangs:
+      return "kubelet hangs";
   }
   return "";
 }
@@ -79,7 +81,8 @@ Swarm::Swarm(std::uint64_t with_seed) : seed(with_seed) {
   faults_until = draw(100, 400);
   const bool harmless = coin(0.5);
   const double share = one_of(random, {0.1, 0.3, 0.6});
-  for (int kind = harmless ? static_cast<int>(Fault::kSidecarRestarts) : 0; kind < kFaults; ++kind)
+  for (int kind = harmless ? static_cast<int>(Fault::kSidecarRestarts) : 0;
+       kind < static_cast<int>(Fault::kKubeletHangs); ++kind)
     if (coin(share)) kinds.insert(static_cast<Fault>(kind));
   // In supersteps that are long, what is late finds its superstep still to come.
   if (coin(0.4)) {
@@ -88,18 +91,21 @@ Swarm::Swarm(std::uint64_t with_seed) : seed(with_seed) {
   }
   // A copy that comes soon finds the next attempt of its gate.
   if (coin(0.5)) again_by = one_of(random, {20, 60, 200});
+  if (operators > 1 && coin(0.3)) releases = 2;
+  if (!harmless && coin(0.2)) kinds.insert(Fault::kKubeletHangs);
 }
 
 bool Swarm::is_harmless() const {
-  return std::ranges::none_of(kinds, [](Fault fault) { return fault < Fault::kSidecarRestarts; });
+  return std::ranges::none_of(
+      kinds, [](Fault fault) { return fault < Fault::kSidecarRestarts || fault == Fault::kKubeletHangs; });
 }
 
 std::string Swarm::text() const {
   std::string text = std::format(
-      "seed {}: {} ranks, {} a pod, {} slots on each of {} slow and {} fast nodes, {} operators, {} "
+      "seed {}: {} ranks, {} a pod, {} slots on each of {} slow and {} fast nodes, {} operators of {} releases, {} "
       "supersteps of {} to {}{}{}{}{}; "
       "late {} by {}, again {} by {}, lost {}, writes {}, watch {}; moves {}, faults {} until {}:",
-      seed, ranks, seats, slots, slow, fast, operators, supersteps, superstep_low, superstep_high,
+      seed, ranks, seats, slots, slow, fast, operators, releases, supersteps, superstep_low, superstep_high,
       traps_sigterm ? ", traps SIGTERM" : "", checkpoints ? ", checkpoints" : "", old_sidecars ? ", old sidecars" : "",
       forgetful ? ", forgetful sidecars" : "", late, late_by, again, again_by, loss, write_loss, watch_lag, moves,
       faults, faults_until);

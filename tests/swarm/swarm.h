@@ -28,8 +28,9 @@ enum class Fault {
   kUnreadable,      // another version has written something into the job
   kCancelled,       // a RankMigration is deleted
   kCordon,
+  kKubeletHangs,  // and somebody deletes a pod of it by force
 };
-inline constexpr int kFaults = static_cast<int>(Fault::kCordon) + 1;
+inline constexpr int kFaults = static_cast<int>(Fault::kKubeletHangs) + 1;
 std::string_view to_string(Fault fault);
 
 struct Swarm {
@@ -40,6 +41,7 @@ struct Swarm {
   std::uint32_t slots = 1;             // of a node
   std::uint32_t slow = 2, fast = 2;    // nodes of each Set
   int operators = 1;
+  int releases = 1;  // that they belong to, in turn; each would manage the job
   std::uint64_t supersteps = 200;
   int superstep_low = 1, superstep_high = 4;  // ticks of each
   bool traps_sigterm = false;                 // and ends when its grace period is over

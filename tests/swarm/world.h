@@ -78,6 +78,7 @@ class World final : public simulated::Cluster {
   void say(const std::string& what) { note(what); }
   [[nodiscard]] const crds::BspJob& job() const { return job_; }
   [[nodiscard]] bool is_cut(const std::string& node) const;
+  [[nodiscard]] bool kubelet_works(const std::string& node) const;
   // A request of `from` (a node; "": an operator) arrives at an address. `reply` is called once at most.
   void arrive(const std::string& from, const net::Peer& to, const std::string& verb, const nlohmann::json& fields,
               Mail::Reply reply);
@@ -114,8 +115,9 @@ class World final : public simulated::Cluster {
 
   struct Node {
     std::string set;
-    int cut_until = 0;   // from all networks
-    int unready_at = 0;  // not 0: then it is shown as such
+    int cut_until = 0;    // from all networks
+    int hangs_until = 0;  // its kubelet
+    int unready_at = 0;   // not 0: then it is shown as such
     bool ready = true;
   };
   struct Watcher {
