@@ -2,9 +2,6 @@
 
 #include <algorithm>
 
-#include "base/core/guard.h"
-#include "base/core/log.h"
-
 namespace bsp::controller {
 
 using namespace std::chrono_literals;
@@ -18,37 +15,19 @@ constexpr kube::ApiOptions kRoundCalls{.call = 10s, .attempt = 5s};
 Result<std::unique_ptr<EvictionRounds>> EvictionRounds::begin(const kube::Config& config, const std::string& name_space,
                                                               std::chrono::milliseconds every) {
   BSP_TRY(auto client, kube::ApiClient::create(config, {.api = kRoundCalls}));
-  std::unique_ptr<EvictionRounds> rounds(new EvictionRounds(std::move(client), name_space, every));
-  rounds->thread_ = std::thread([r = rounds.get()] { r->run(); });
-  return rounds;
+  std::unique_ptr<EvictionRounds> all(new EvictionRounds(std::move(client), name_space));
+  const auto not_served = std::max(every, kAskWhetherThereAre);
+  const auto round = [&responder = all->responder_, every, not_served]() -> Rounds::Next {
+    BSP_CHECK_OK(responder.round(SystemClock::now()));
+    return responder.serves() ? every : not_served;
+  };
+  all->rounds_.emplace(round, every, "EvictionRequests for ranks' pods are not answered");
+  return all;
 }
 
 EvictionRounds::~EvictionRounds() {
-  {
-    const std::lock_guard lock(mutex_);
-    stop_ = true;
-  }
-  stopping_.notify_all();
+  rounds_->stop();
   client_->close();
-  if (thread_.joinable()) thread_.join();
-}
-
-void EvictionRounds::run() {
-  const ChecksThrow here;
-  std::unique_lock lock(mutex_);
-  while (!stop_) {
-    lock.unlock();
-    const auto round = guarded([&] { return responder_.round(SystemClock::now()); });
-    const Result<void> done = round ? *round : std::unexpected(round.error());
-    lock.lock();
-    if (stop_) return;
-    if (done)
-      trouble_.clear();
-    else if (trouble_.is_news(done.error().message))
-      log_warning("EvictionRequests for ranks' pods are not answered", {{"error", done.error().message}});
-    const bool asks_seldom = !serves() && (done || !done.error().retryable);
-    stopping_.wait_for(lock, asks_seldom ? std::max(every_, kAskWhetherThereAre) : every_, [&] { return stop_; });
-  }
 }
 
 }  // namespace bsp::controller

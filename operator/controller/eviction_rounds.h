@@ -3,15 +3,13 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
+#include <optional>
 #include <string>
-#include <thread>
 
+#include "operator/controller/rounds.h"
 #include "operator/kube/api_client.h"
 #include "operator/reconcile/shell/eviction_responder.h"
-#include "operator/reconcile/shell/trouble.h"
 
 namespace bsp::controller {
 
@@ -31,19 +29,12 @@ class EvictionRounds {
   }
 
  private:
-  EvictionRounds(std::unique_ptr<kube::ApiClient> client, const std::string& name_space,
-                 std::chrono::milliseconds every)
-      : client_(std::move(client)), responder_(*client_, name_space), every_(every) {}
-  void run();
+  EvictionRounds(std::unique_ptr<kube::ApiClient> client, const std::string& name_space)
+      : client_(std::move(client)), responder_(*client_, name_space) {}
 
   const std::unique_ptr<kube::ApiClient> client_;
   reconcile::EvictionResponder responder_;
-  const std::chrono::milliseconds every_;
-  reconcile::Trouble trouble_;
-  std::mutex mutex_;
-  std::condition_variable stopping_;
-  bool stop_ = false;
-  std::thread thread_;
+  std::optional<Rounds> rounds_;
 };
 
 }  // namespace bsp::controller

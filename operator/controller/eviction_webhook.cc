@@ -3,7 +3,6 @@
 #include <format>
 
 #include "base/core/base64.h"
-#include "base/core/guard.h"
 #include "base/core/log.h"
 #include "base/net/pki.h"
 #include "base/net/sha256.h"
@@ -67,50 +66,30 @@ Result<void> EvictionWebhook::start() {
                      {.post = [this](const std::string& path, const std::string& body) { return answer(path, body); },
                       .tls = tls_},
                      {.body = reconcile::kReviewBytes}));
-  thread_ = std::thread([this] { keep_on(); });
+  keeping_.emplace([this] { return keep(); }, options_.try_again,
+                   "evictions of ranks' pods are not answered by migrations");
   return {};
 }
 
 EvictionWebhook::~EvictionWebhook() {
-  {
-    const std::lock_guard lock(mutex_);
-    stop_ = true;
-  }
-  stopping_.notify_all();
+  if (keeping_) keeping_->stop();
   client_->close();
   keeper_->close();
-  if (thread_.joinable()) thread_.join();
+  keeping_.reset();
   port_.reset();
-}
-
-void EvictionWebhook::keep_on() {
-  const ChecksThrow here;
-  std::unique_lock lock(mutex_);
-  while (!stop_) {
-    lock.unlock();
-    const auto kept = guarded([&] { return keep(); });
-    const Result<bool> done = kept ? *kept : std::unexpected(kept.error());
-    lock.lock();
-    if (stop_) return;
-    if (done)
-      trouble_.clear();
-    else if (trouble_.is_news(done.error().message))
-      log_warning("evictions of ranks' pods are not answered by migrations", {{"error", done.error().message}});
-    stopping_.wait_for(lock, done && *done ? options_.keep_every : options_.try_again, [&] { return stop_; });
-  }
 }
 
 // The Secret is read again each time, since another leader may have made another one. Without it nothing changes: the
 // leader makes it before there is a rank, and puts it back if it was lost.
-Result<bool> EvictionWebhook::keep() {
+Rounds::Next EvictionWebhook::keep() {
   BSP_TRY(const auto stored, reconcile::Authority(*keeper_, options_.own_name_space, options_.seed_name).stored());
-  if (!stored && !knows_seed_) return false;
+  if (!stored && !knows_seed_) return options_.try_again;
   const std::string seed = stored ? *stored : identity_.seed;
   if (seed != identity_.seed || reconcile::must_renew(identity_.made, SystemClock::now())) BSP_CHECK_OK(become(seed));
   knows_seed_ = true;
   BSP_TRY(const bool changed, register_here());
   if (changed) log_info("evictions of ranks' pods are answered by migrations", {{"configuration", options_.name}});
-  return true;
+  return options_.keep_every;
 }
 
 Result<void> EvictionWebhook::become(const std::string& seed) {

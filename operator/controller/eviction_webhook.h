@@ -8,16 +8,15 @@
 // are what they are without it.
 #pragma once
 
-#include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
-#include <thread>
 
 #include "base/core/clock.h"
 #include "operator/controller/endpoints.h"
+#include "operator/controller/rounds.h"
 #include "operator/kube/api_client.h"
-#include "operator/reconcile/shell/trouble.h"
 
 namespace bsp::controller {
 
@@ -50,8 +49,7 @@ class EvictionWebhook {
                   std::unique_ptr<kube::ApiClient> keeper)
       : options_(std::move(options)), client_(std::move(client)), keeper_(std::move(keeper)) {}
   Result<void> start();
-  void keep_on();
-  Result<bool> keep();  // false: there is no seed yet
+  Rounds::Next keep();
   Result<void> become(const std::string& seed);
   [[nodiscard]] Result<bool> register_here();
   Page answer(const std::string& path, const std::string& body);
@@ -62,13 +60,10 @@ class EvictionWebhook {
   std::optional<net::TlsContext> tls_;
   Identity identity_;        // of keeper's thread; the port's thread reads path_
   bool knows_seed_ = false;  // else the identity is nobody's
-  reconcile::Trouble trouble_;
   std::mutex mutex_;
-  std::condition_variable stopping_;
   std::string path_;
-  bool stop_ = false;
-  std::thread thread_;
   std::unique_ptr<Endpoints> port_;
+  std::optional<Rounds> keeping_;
 };
 
 }  // namespace bsp::controller
