@@ -23,9 +23,8 @@ constexpr auto kKinds = std::to_array<ConditionKind>({
      "pod heat-r0-g0: container app: image registry.example/heat:3 can't be pulled",
      "correct what it names; the start is given up after jobs.startTimeoutSeconds of the chart"},
     {kPodsRefused, "a job can get no pod, so that it gives the slots of its ranks back", "Refused",
-     "pod heat-r0-g0 can't be created: exceeded quota: compute; its slots are free for other jobs, and the start is "
-     "tried "
-     "again 30 s later",
+     "pod heat-r0-g0 can't be created: exceeded quota: compute; its slots are free for other jobs, and the "
+     "start is tried again 30 s later",
      "correct what it names; the job then starts by itself"},
     {kNoSupersteps, "no superstep has ended for long, so that no rank can move", "NoEdge",
      "no superstep has ended for 60 s, and until one does no rank can move: rank 3 calls MPI_Bcast most often",
@@ -62,9 +61,8 @@ constexpr auto kKinds = std::to_array<ConditionKind>({
      "let the program release what is named (docs/what-moves.md); it ends with the next set that is made"},
     {kSetsNotRemoved, "a job that is being deleted has checkpoint sets that can't be removed yet",
      "StorageRefused, PodRefused, PodWaits, InUse, GivenUp",
-     "the checkpoint storage s3://sets at https://minio.storage:9000: AccessDenied; allow the key to put, get, list "
-     "and "
-     "delete objects below the prefix",
+     "the checkpoint storage s3://sets at https://minio.storage:9000: AccessDenied; allow the key to put, get, "
+     "list and delete objects below the prefix",
      "correct what it names; it is tried for three minutes, then the job goes, and the event SetsLeft names what "
      "stays"},
     {kReportsRejected, "a sidecar has sent something impossible lately", "NotBelieved",
@@ -74,9 +72,9 @@ constexpr auto kKinds = std::to_array<ConditionKind>({
      "the sidecar of rank 1 (heat-r1-g0) does not answer the operator; heat-r2-g0 hears it, so the job is left alone",
      "check the pod's node and its network"},
     {kCertificatesRefused, "the operator and a sidecar don't accept each other's certificates", "Renewing",
-     "the operator and the sidecars of ranks 0, 1 don't accept each other's certificates, as after the loss of its "
-     "seed; "
-     "new ones reach a pod within minutes, until when the job runs on, its superstep isn't known and no rank moves",
+     "the operator and the sidecars of ranks 0, 1 don't accept each other's certificates, as after the loss of "
+     "its seed; new ones reach a pod within minutes, until when the job runs on, its superstep isn't known and no rank "
+     "moves",
      "if it lasts for more than five minutes, see the operator's log and the event CertificatesNotRenewed"},
     {kOperatorCutOff, "most sidecars don't answer", "MostAreSilent",
      "5 of the 8 sidecars of this job do not answer: the operator suspects its own network, so it ends and restarts "
