@@ -243,6 +243,7 @@ std::optional<std::vector<Event>> settle_set(const Observed& o, crds::BspJobStat
   FirstFew waiting;
   std::string digests;
   Sizes sizes;
+  const std::uint64_t may_build_on = base_for(pending.id, status);
   std::uint64_t base = 0, slowest_ns = 0, most_bytes = 0;
   bool knows_files = true;  // an older sidecar doesn't say
   for (const crds::RankPlace& place : o.job.status.ranks) {
@@ -266,7 +267,7 @@ std::optional<std::vector<Event>> settle_set(const Observed& o, crds::BspJobStat
     const auto digest = bytes_of_hex(save.digest);
     if (!digest) return abandon(pending.id, std::format("the sidecar of rank {} reports no digest", rank), c);
     // Else nothing would keep it.
-    if (save.base != 0 && save.base != base_for(pending.id, status))
+    if (save.base != 0 && save.base != may_build_on)
       return abandon(pending.id,
                      std::format("the image of rank {} builds on set {}, which it must not", rank, save.base), c);
     digests += *digest;
