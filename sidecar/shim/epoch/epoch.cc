@@ -205,13 +205,15 @@ void open_first_epoch(int thread_level) {
   Surroundings::note();
   const char* limit = std::getenv(names::kEnvFirstEpoch.data());
   const int seconds = limit != nullptr ? std::atoi(limit) : kFirstEpochSeconds;
-  const std::uint64_t deadline = clock_ns(CLOCK_MONOTONIC) + static_cast<std::uint64_t>(seconds) * 1000000000u;
+  const std::uint64_t began = clock_ns(CLOCK_MONOTONIC);
   EpochDescriptor descriptor;
   while (!read_descriptor(descriptor)) {
-    if (clock_ns(CLOCK_MONOTONIC) > deadline)
+    const std::uint64_t waited = clock_ns(CLOCK_MONOTONIC) - began;
+    if (waited > static_cast<std::uint64_t>(seconds) * 1000000000u)
       die("MPI_Init: no epoch was opened within %d s (%s did not appear): is the sidecar running?", seconds,
           in_run_dir(names::kEpochFile).c_str());
-    usleep(2000);
+    // Many ranks may wait for a last one: their looks must not take the core from its start.
+    usleep(static_cast<useconds_t>(std::clamp<std::uint64_t>(waited / 32 / 1000, 2000, 100000)));
   }
   open_epoch(descriptor);
 }
