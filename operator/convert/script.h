@@ -31,7 +31,8 @@ struct Launch {
   std::vector<std::string> notes;  // what isn't carried over, and why
 };
 
-// `stops`: a command that fails ends the script. `run`: which mpirun of the script, from 0. kInvalid names the line of the script, the command and the remedy.
+// `stops`: a command that fails ends the script. `run`: which mpirun of the script, from 0. kInvalid names the line of the script, the
+// command and the remedy.
 Result<Launch> read_script(std::string_view text, bool stops, Variables variables, std::size_t run = 0);
 // A command without a shell.
 Result<Launch> read_plain(const std::vector<std::string>& words, Variables variables);

@@ -19,9 +19,9 @@
 // kKept supersteps, or kKeptPauses times as long as a move takes if that is longer: what slowed it down may be over, and to find out costs
 // two moves. If it is still apart then, it is kept twice as long the next time. Not over a restart of the operator. A wave is
 // judged over kSettled supersteps, so that one that is taken back isn't tried again with its nodes exchanged.
-// Of a Set's speed n samples of so many nodes, at most 2/kWeight − 1, have the standard error noise · √(kBlock / (n · nodes)), of a node's own
-// speed its samples (steadiness.h).
-// The rest is kept in BSPJob.status.calibration, from where a fresh operator takes it up again.
+// Of a Set's speed n samples of so many nodes, at most 2/kWeight − 1, have the standard error noise · √(kBlock / (n · nodes)), of a
+// node's own speed its samples (steadiness.h). The rest is kept in BSPJob.status.calibration, from where a fresh operator takes it up
+// again.
 #pragma once
 
 #include <map>

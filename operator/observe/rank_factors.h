@@ -6,14 +6,15 @@
 //   c(i)     = −median of {0, r(i,n) over these nodes}, of two middle values the one nearer to 0; 0 if below kUnlike
 //   work(i)  = exp(c(i)) · I_t(i)
 //
-// Of a rank that has been on one node only c is 0: a slow node is likelier, and one move tells. The ranks that have been on two, a and b, say
-// whether this is a job of unlike ranks or of unlike nodes:
+// Of a rank that has been on one node only c is 0: a slow node is likelier, and one move tells. The ranks that have been on two, a and b,
+// say whether this is a job of unlike ranks or of unlike nodes:
 //
 //   own      = Σ r(i,a)·r(i,b)                 what they took along
-//   of nodes = Σ (r(i,a) − r(i,b))² / 2 + e²    what changed with the node, and what may be chance: e, the standard errors of both (steadiness.h)
+//   of nodes = Σ (r(i,a) − r(i,b))² / 2 + e²    what changed with the node, and what may be chance: e, the standard errors of both
+//                                              (steadiness.h)
 //
-// c stays as it is unless own > kSome · of nodes. If own > kAll · of nodes, with kMoved ranks or more, what a rank was apart by in its first
-// kSettled supersteps is its own on its first node, too. Of these only: a node may slow down later.
+// c stays as it is unless own > kSome · of nodes. If own > kAll · of nodes, with kMoved ranks or more, what a rank was apart by in its
+// first kSettled supersteps is its own on its first node, too. Of these only: a node may slow down later.
 #pragma once
 
 #include <cstdint>

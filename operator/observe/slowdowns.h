@@ -31,8 +31,8 @@ class Slowdowns {
   static constexpr std::uint32_t kWrong = 2;     // ranks
   static constexpr std::size_t kFewest = 3;      // ranks
 
-  // After each superstep. `work`: CPU time in one unit (work.h), by rank as all others. `calibration` forgets what it held against a node if it
-  // was the rank.
+  // After each superstep. `work`: CPU time in one unit (work.h), by rank as all others. `calibration` forgets what it held against a node
+  // if it was the rank.
   void add(std::span<const double> work, const std::vector<std::string>& node_of_rank, Calibration& calibration);
   // The rank's work has another unit from now on, `ratio` times what it was.
   void rescale(std::size_t rank, double ratio);

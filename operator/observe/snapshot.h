@@ -71,7 +71,8 @@ using FreeSeats = std::map<std::string, std::vector<std::string>>;
 // `platform`: make_platform's. Each slot of a node becomes a processor with the node's name and the speed that one rank has there, since
 // a slot is what a rank requests for itself: ranks of a node don't share its speed, as those on one processor of the
 // sources' do. Of a node's free slots there are no more than it has CPU for, and than there are ranks; those on the emptiest nodes
-// come first. Ranks on a node that has too little CPU for them do share it: it is one processor. A node's free slots are its free seats first.
+// come first. Ranks on a node that has too little CPU for them do share it: it is one processor. A node's free slots are its free seats
+// first.
 decide::Snapshot make_snapshot(decide::Platform platform, const std::vector<RankFacts>& ranks,
                                const std::vector<NodeFacts>& nodes, const FreeSeats& free_seats = {});
 

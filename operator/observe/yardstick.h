@@ -75,8 +75,8 @@ class Yardstick {
   // Between two windows: takes up what was learned of Sets.
   void settle(const std::vector<std::string>& set_of_rank, const std::vector<PodBenchmark>& pods,
               const std::vector<NodeFacts>& nodes);
-  // Before a call, so that the wave that showed it is judged by it: takes up what was learned of ranks. By rank, work now ÷ before, by which
-  // the window has to be rescaled; empty: none has changed.
+  // Before a call, so that the wave that showed it is judged by it: takes up what was learned of ranks. By rank, work now ÷ before, by
+  // which the window has to be rescaled; empty: none has changed.
   std::vector<double> settle_ranks() { return factors_.settle(calibration_); }
 
   // What may be decided on these measurements.

@@ -1,7 +1,8 @@
 // `drain-plan`: what a drain of a node would do to the jobs with ranks on it. Pure.
 //
 // A forecast by the operator's own rules (kernel/begin_wave.cc): a seat that another rank of the job has left, or else a free slot,
-// of the rank's own Set comes first, then one of the job's other Sets. It doesn't know reservations, nor whether a node has the memory for a move; the operator does.
+// of the rank's own Set comes first, then one of the job's other Sets. It doesn't know reservations, nor whether a node has the memory
+// for a move; the operator does.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

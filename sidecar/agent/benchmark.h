@@ -67,7 +67,8 @@ class BenchmarkThread {
   BenchmarkThread();
   BenchmarkThread(const BenchmarkThread&) = delete;
   BenchmarkThread& operator=(const BenchmarkThread&) = delete;
-  // Ends it after the slice that runs; without a result if there were too few rounds. The destructor does so too, and waits until the thread has ended: a slice at most.
+  // Ends it after the slice that runs; without a result if there were too few rounds. The destructor does so too, and waits until the
+  // thread has ended: a slice at most.
   void stop() { thread_.request_stop(); }
   // Once it has finished, or has been stopped after enough rounds.
   [[nodiscard]] std::optional<wire::CpuBenchmark> result() const;

@@ -90,7 +90,8 @@ class Storage {
   }
   // The rank's image is whole, and the later ones of its group will be: puts the mark.
   [[nodiscard]] virtual Result<void> mark_whole(const ImageName& name, GivenUp given_up) const = 0;
-  // Removes the job's sets below `below`, but for those in `keep` and the images on which those may build; and returns the numbers of those of which nothing is left. What can't be removed stays for the next call.
+  // Removes the job's sets below `below`, but for those in `keep` and the images on which those may build; and returns the numbers of
+  // those of which nothing is left. What can't be removed stays for the next call.
   [[nodiscard]] virtual Result<std::vector<std::uint64_t>> remove_sets(const std::string& job_uid, std::uint64_t below,
                                                                        const std::vector<std::uint64_t>& keep,
                                                                        GivenUp given_up) const = 0;

@@ -1,4 +1,5 @@
-"""What grows unnoticed, and how large it may become: lines of Markdown, members of a class, files of a folder.
+"""What grows unnoticed, and how large it may become: lines of Markdown and of C++, whose comments clang-format leaves alone, members of a
+class, files of a folder.
 
 Each limit has a list of what exceeded it when it was introduced, with its size then. The lists only shrink: an entry that is within the
 limit, or that could be lower by more than a tenth, is a violation until it is corrected.
@@ -8,7 +9,7 @@ import os
 import pathlib
 import re
 
-COLUMNS = 140  # of a line of Markdown; most of those listed are rows of a table
+COLUMNS = 140  # of a line of Markdown or C++; most of those listed are rows of a table
 WIDE = {
     "docs/decide.md": 159, "docs/exchange.md": 182, "docs/gain.md": 181, "docs/reproduction.md": 317,
     "docs/worth.md": 158, "operator/decide/README.md": 196, "operator/exchange/README.md": 144,
@@ -17,7 +18,7 @@ WIDE = {
 
 MEMBERS = 12  # of a class of the product: those whose names end with an underscore
 LARGE = {
-    "TlsConnection": 15, "EvictionWebhook": 13, "Reflector": 14, "PodWorker": 17, "ExchangeReservations": 15,
+    "TlsConnection": 15, "Reflector": 14, "PodWorker": 17, "ExchangeReservations": 15,
     "Sidecars": 15, "Shell": 16, "AllGather": 14, "Measure": 23, "Seat": 17,
 }
 
@@ -69,9 +70,10 @@ def check(tree, tops):
     """The violations of the tree; tops: the product's folders."""
     tree = pathlib.Path(tree)
     names = sorted(files_of(tree))
-    widths = {n: max(map(len, (tree / n).read_text().splitlines()), default=0) for n in names if n.endswith(".md")}
-    yield from exceeded("a line", "columns", widths, COLUMNS, WIDE, "WIDE")
     product = [n for n in names if n.split("/")[0] in tops and "/" in n]
+    wrapped = [n for n in names if n.endswith(".md")] + [n for n in product if n.endswith((".h", ".cc"))]
+    widths = {n: max(map(len, (tree / n).read_text().splitlines()), default=0) for n in wrapped}
+    yield from exceeded("a line", "columns", widths, COLUMNS, WIDE, "WIDE")
     members = collections.Counter()
     for name in product:
         if name.endswith(".h"):

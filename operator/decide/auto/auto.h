@@ -27,8 +27,8 @@
 // in the shadow of a longer move costs nothing: so one slow node costs one move. But who is so near the longest that noise
 // hides who of them it will be goes along in that shadow, if a faster processor is idle: alone, it would cost a pause later.
 //
-// Speeds that change for a while (Processor::cpu_error) don't average out in a window. So a gain that compares two of them has to be more than
-// kSure standard errors of their ratio, too.
+// Speeds that change for a while (Processor::cpu_error) don't average out in a window. So a gain that compares two of them has to be more
+// than kSure standard errors of their ratio, too.
 //
 // Structure: where work grows, alternates or wanders from rank to rank, that spread is large, and no noise. What all ranks
 // have in common is taken out of it, and ranks count by their work. If it still hides what the best mapping gains, then the

@@ -70,9 +70,9 @@ class AutoSearch {
   [[nodiscard]] Waves way_to(std::span<const ProcessorId> mapping) const { return waves_to(c_, I_, mapping, alike_); }
   // Of all mappings that were found, whatever they cost, and the present one, s.
   [[nodiscard]] double shortest_found() const;
-  // How far off the gain of a mapping may be since speeds are (Processor::cpu_error), as a part of a superstep: standard error. Equal speeds
-  // of one Set are off alike. Either those of the processors that take longest count, before and after; or, as work is
-  // irregular, those of each rank that moves.
+  // How far off the gain of a mapping may be since speeds are (Processor::cpu_error), as a part of a superstep: standard error. Equal
+  // speeds of one Set are off alike. Either those of the processors that take longest count, before and after; or, as work is irregular,
+  // those of each rank that moves.
   [[nodiscard]] double error_of_longest(std::span<const ProcessorId> on) const;
   [[nodiscard]] double error_of_any_move(std::span<const ProcessorId> on) const;
   // Comm(i,j), if only i moves, s.

@@ -4,7 +4,8 @@
 //   a node      the one with most free slots takes the two who talk most, then who talks most with all that it has, up to its slots;
 //               and so on with the next node, while there are two left who talk
 //
-// Only slots that are free at the call, so that it is one wave, and at most 64 ranks. Nobody goes to another slot of the node that it is on.
+// Only slots that are free at the call, so that it is one wave, and at most 64 ranks. Nobody goes to another slot of the node that it is
+// on.
 #pragma once
 
 #include <optional>

@@ -7,8 +7,9 @@
 //   r(i,j)  the rest: B(i,j) less what partners in j have sent
 //
 // Where ranks share pods (pods.h), a partner in the same pod counts b·byte + n·message of Platform::shared instead, one in another pod
-// b·T + n·message of Platform::apart, and in the same Set, or where T is only assumed to be slower, its byte instead of T; n messages bring b. The rest counts as not in the pod.
-// If no partner is known yet, what a rank hears from its own Set comes from all ranks of its pod alike.
+// b·T + n·message of Platform::apart, and in the same Set, or where T is only assumed to be slower, its byte instead of T; n messages
+// bring b. The rest counts as not in the pod. If no partner is known yet, what a rank hears from its own Set comes from all ranks of its
+// pod alike.
 //
 // And what a link takes that was seen to be shared (links.h): from all ranks together.
 //

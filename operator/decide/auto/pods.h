@@ -5,9 +5,9 @@
 //                             names, a move takes a free seat before a new pod, the ranks in their order
 //   who else of a wave goes   shares a new pod with the others that go to that node, and none with who is there already
 //
-// A seat that a rank leaves is free in the next wave. A pod that all ranks have left is gone, with its seats. A mapping is taken for one wave,
-// unless its waves are given: then who goes to a slot that another leaves joins the pod of that seat, and ranks that go to one node in
-// different waves don't meet in a new pod.
+// A seat that a rank leaves is free in the next wave. A pod that all ranks have left is gone, with its seats. A mapping is taken for one
+// wave, unless its waves are given: then who goes to a slot that another leaves joins the pod of that seat, and ranks that go to one node
+// in different waves don't meet in a new pod.
 #pragma once
 
 #include <cstdint>

@@ -36,8 +36,8 @@ struct Crossing {
   double bytes = 0, most = 0;  // of all ranks in `to`; of the one that received most
   double seconds = 0;          // t
 };
-// Of all pairs of different Sets of which something did. `own`: by rank, the Set that it was in. `messages`: [i, j], s that rank i's messages
-// from Set j take besides their bytes; empty: not known.
+// Of all pairs of different Sets of which something did. `own`: by rank, the Set that it was in. `messages`: [i, j], s that rank i's
+// messages from Set j take besides their bytes; empty: not known.
 std::vector<Crossing> crossings(const MeasuredSuperstep& t, std::span<const SetId> own,
                                 const Grid<double>& messages = {});
 // That, by Platform::apart and what partners are known to send in a superstep; empty without prices.

@@ -78,9 +78,9 @@ struct Platform {
   // [a, b], bytes/s from Set a to Set b, of all ranks together; 0: not seen to be a limit. Empty: none was. Read by Auto
   // alone (links.h).
   Grid<double> capacity{};
-  // By Set, what messages cost between two ranks in it that share a pod, through shared memory, and that don't. From another Set a byte costs
-  // T, a message what it costs without a pod in the Set where it is heard. Either none or both; none: pods make no difference, and messages cost
-  // nothing. Read by Auto alone (pods.h).
+  // By Set, what messages cost between two ranks in it that share a pod, through shared memory, and that don't. From another Set a byte
+  // costs T, a message what it costs without a pod in the Set where it is heard. Either none or both; none: pods make no difference, and
+  // messages cost nothing. Read by Auto alone (pods.h).
   std::vector<Price> shared{}, apart{};
 
   [[nodiscard]] const Processor& processor(ProcessorId p) const { return processors[p.value]; }

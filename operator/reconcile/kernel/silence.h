@@ -44,8 +44,8 @@ struct Inquiry {
 };
 Inquiry inquiry_about_silence(const Observed& o);
 
-// Sets the conditions OperatorCutOff, SidecarSilent and CertificatesRefused, and returns those that have just become True; `changed`: whether either has
-// changed at all.
+// Sets the conditions OperatorCutOff, SidecarSilent and CertificatesRefused, and returns those that have just become True; `changed`:
+// whether either has changed at all.
 std::vector<const char*> warn_of_silence(const Observed& o, const Silence& silence, crds::BspJobStatus& status,
                                          bool& changed);
 

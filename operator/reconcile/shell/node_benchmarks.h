@@ -1,6 +1,6 @@
-// The benchmarks of nodes (sidecar/agent/benchmark.h), and their CPU features, beyond the pod that ran them: of a job before it has pods, and of Sets in
-// which it has none. By node and CPU model: a Node of the same name with another uid, or a pod that reports another model, is
-// another machine.
+// The benchmarks of nodes (sidecar/agent/benchmark.h), and their CPU features, beyond the pod that ran them: of a job before it has pods,
+// and of Sets in which it has none. By node and CPU model: a Node of the same name with another uid, or a pod that reports another model,
+// is another machine.
 //
 // What a namespace's pods have measured counts for jobs of this namespace only, because a tenant may let its sidecars say
 // anything. Kept in memory: after a restart of the operator the next pods measure again, and a running job's own figures are in

@@ -1,9 +1,9 @@
 // The PMIx server of a pod, which Open MPI queries for its wiring when it opens a session.
 //
-// One server for the life of the process; per epoch one namespace, with a client for each rank of the pod. The library has its own thread; its
-// upcalls are copied and posted to the loop, and every function here is called in the loop's thread. The sidecar need
-// not run as root or as the program's user: PMIx's "native" security compares the uid and gid that the client states
-// with those registered for it.
+// One server for the life of the process; per epoch one namespace, with a client for each rank of the pod. The library has its own
+// thread; its upcalls are copied and posted to the loop, and every function here is called in the loop's thread. The sidecar need not run
+// as root or as the program's user: PMIx's "native" security compares the uid and gid that the client states with those registered for
+// it.
 #pragma once
 
 #include <sys/types.h>

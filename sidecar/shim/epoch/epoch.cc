@@ -69,9 +69,9 @@ void set_mpi_defaults() {
   set_default("PMIX_MCA_pcompress_base_silence_warning", "1");
 }
 
-// Messages to ranks of this pod go through shared memory, all others over TCP, unless the user has chosen otherwise. Where no other pod has a
-// rank, MPI opens no socket: it would ask the kernel after every few looks for a message whether anyone has connected. But nobody may
-// have single copies (smsc): they read a peer's memory by its PID, which is another process's in this container.
+// Messages to ranks of this pod go through shared memory, all others over TCP, unless the user has chosen otherwise. Where no other pod
+// has a rank, MPI opens no socket: it would ask the kernel after every few looks for a message whether anyone has connected. But nobody
+// may have single copies (smsc): they read a peer's memory by its PID, which is another process's in this container.
 void choose_transports(bool in_one_pod) {
   if (!user_chose_btl)
     Surroundings::replace("OMPI_MCA_btl", !state.shares_memory ? "tcp,self" : in_one_pod ? "sm,self" : "sm,tcp,self");

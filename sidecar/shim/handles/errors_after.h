@@ -1,6 +1,6 @@
-// The errors of calls that receive a message or complete requests, and of collectives. MPI calls the program's error handler before such a call
-// returns, and the handler may come to an edge, or leave the call by longjmp or an exception. So the handler waits until the shim has counted
-// the message, or a gate would wait for it for ever; and until it has counted the collective, as the other ranks do.
+// The errors of calls that receive a message or complete requests, and of collectives. MPI calls the program's error handler before such
+// a call returns, and the handler may come to an edge, or leave the call by longjmp or an exception. So the handler waits until the shim
+// has counted the message, or a gate would wait for it for ever; and until it has counted the collective, as the other ranks do.
 #pragma once
 
 #include <cstdint>

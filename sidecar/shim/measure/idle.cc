@@ -1,6 +1,6 @@
 // With OMPI_MCA_mpi_yield_when_idle a rank that waits offers its core to others after each look for messages that finds none. Linux (since
-// 6.6) gives the core only to a process of the same cgroup then, and every rank of a pod has its own: where a node has fewer cores than ranks,
-// those that wait would take turns with those that compute, slice by slice. So who has looked in vain for a while sleeps between
+// 6.6) gives the core only to a process of the same cgroup then, and every rank of a pod has its own: where a node has fewer cores than
+// ranks, those that wait would take turns with those that compute, slice by slice. So who has looked in vain for a while sleeps between
 // two looks. What the program itself yields for isn't known, so that it only yields.
 #include <sched.h>
 #include <sys/syscall.h>

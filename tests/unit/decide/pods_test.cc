@@ -193,8 +193,8 @@ TEST(Pods, ARankTakesTheFreeSeatBesideItsPartners) {
   EXPECT_EQ(run_loop(job, params, 0.02, 1).moves, 0u) << "a pod of its own on the same node shares nothing";
 }
 
-// A node has a free seat of the pod that ranks 0 and 1 are in, and a slot. Who goes there first takes the seat, as in the operator, whichever
-// of the two a mapping names; a second one has a new pod.
+// A node has a free seat of the pod that ranks 0 and 1 are in, and a slot. Who goes there first takes the seat, as in the operator,
+// whichever of the two a mapping names; a second one has a new pod.
 TEST(Pods, WhoGoesToANodeTakesItsFreeSeatsFirst) {
   LoopJob job = ring(30'000, 1);
   std::vector<Processor>& processors = job.start.platform.processors;

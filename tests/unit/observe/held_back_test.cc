@@ -1,5 +1,5 @@
-// Nodes that are slow for a while, and ranks that their own CPU limit makes look so: hardly a rank moves for that, and what is really faster is
-// found all the same.
+// Nodes that are slow for a while, and ranks that their own CPU limit makes look so: hardly a rank moves for that, and what is really
+// faster is found all the same.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -47,8 +47,8 @@ struct Outcome {
   std::uint64_t moves = 0;
 };
 
-// Random platforms with half of the slots free. Instructions of a rank take up to exp(ranks) times as long as others or a part of it, nodes have
-// as much more or less than their Set's speed.
+// Random platforms with half of the slots free. Instructions of a rank take up to exp(ranks) times as long as others or a part of it,
+// nodes have as much more or less than their Set's speed.
 Outcome run_random(double ranks, double nodes) {
   std::mt19937_64 random(kUnlikeSeed);
   Outcome out;

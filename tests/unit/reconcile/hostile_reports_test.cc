@@ -1,5 +1,5 @@
-// What a sidecar may report that a program has forged or replaced, as far as the wire lets it in, and what may stand in status.rescheduler, through every
-// heuristic: nothing ends the operator, and what it stores can be read again by the next one.
+// What a sidecar may report that a program has forged or replaced, as far as the wire lets it in, and what may stand in
+// status.rescheduler, through every heuristic: nothing ends the operator, and what it stores can be read again by the next one.
 #include <gtest/gtest.h>
 
 #include <cmath>

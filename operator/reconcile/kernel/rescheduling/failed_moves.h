@@ -1,6 +1,7 @@
 // Moves whose target did not come up, or could not restore the rank. What keeps one from a Set may last: a quota without room
-// for another pod, a volume that can't follow, a webhook, a file or CPU that differs there. Each attempt goes back with its whole wave, so the rank is left alone before it is tried
-// there again, longer after each failure. Counted from RankMigrations, where a fresh operator finds them, too. Pure.
+// for another pod, a volume that can't follow, a webhook, a file or CPU that differs there. Each attempt goes back with its whole wave,
+// so the rank is left alone before it is tried there again, longer after each failure. Counted from RankMigrations, where a fresh
+// operator finds them, too. Pure.
 #pragma once
 
 #include <cstdint>

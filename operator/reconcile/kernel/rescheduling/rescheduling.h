@@ -1,8 +1,8 @@
 // The scheduler of one job as it lives in the operator: reports in, decisions and gains out.
 //
 // It owns the window of operator/decide, what its supersteps are measured by (observe/yardstick.h), and what waves have gained
-// (gains.h). What it can't measure again is written to status.rescheduler and status.calibration, so that a fresh operator continues with the same alpha, D,
-// P and measurements; supersteps that were not reported meanwhile are skipped.
+// (gains.h). What it can't measure again is written to status.rescheduler and status.calibration, so that a fresh operator continues with
+// the same alpha, D, P and measurements; supersteps that were not reported meanwhile are skipped.
 #pragma once
 
 #include <map>

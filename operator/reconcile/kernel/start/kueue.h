@@ -1,7 +1,9 @@
 // Jobs that Kueue admits (kueue.sigs.k8s.io): those with the label of a LocalQueue. Kueue knows no BSPJob, so the operator makes a
 // Workload for the job, and Kueue says in the Workload's status whether it may run:
 //
-//   no quota ─> Suspended, reason Queued ─ Admitted ─> Pending, and so on ─ Evicted ─> Suspended; once no pod is left, the quota is returned
+//   no quota ─> Suspended, reason Queued ─ Admitted ─> Pending, and so on ─ Evicted ─> Suspended
+//
+// Once no pod of an evicted job is left, the quota is returned.
 //
 // A Workload has a pod set for each Set, with as many pods as the initial mapping starts there, so that the quota of a Set is that of the
 // ResourceFlavor with the Set's node label. A rank that moves to another Set stays charged where it started: Kueue can't change the
