@@ -21,6 +21,7 @@
 #include "sidecar/shim/library/predefined_self.h"
 #include "sidecar/shim/library/server_loss.h"
 #include "sidecar/shim/library/thread_level.h"
+#include "sidecar/shim/library/yielding.h"
 #include "sidecar/shim/measure/measure.h"
 #include "sidecar/shim/process/descriptors.h"
 #include "sidecar/shim/process/leftovers.h"
@@ -135,6 +136,7 @@ void init_session() {
   must(real.Info_create(&info), "MPI_Info_create");
   real.Info_set(info, "thread_level", kLevels[state.thread_level]);
   must(real.Session_init(info, pre.errors_are_fatal, &session), "MPI_Session_init");
+  choose_yielding(ranks_of_pod.size());
   add_world_to_pml();
   ignore_server_loss();
   real.Info_free(&info);

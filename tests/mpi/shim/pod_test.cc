@@ -1,6 +1,8 @@
 // Several ranks in a pod: what they share, and what they must not.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <format>
 #include <fstream>
@@ -61,6 +63,32 @@ TEST(Shim, RanksSleepInMpiWhileTheyWaitIfTheyAreToYield) {
            .program = "shim_idle",
            .arguments = {},
            .environment = {"OMPI_MCA_mpi_yield_when_idle=1"}});
+  job.expect_ok();
+}
+
+const std::vector<std::string> kUndecided = {"/usr/bin/env", "-u", "OMPI_MCA_mpi_yield_when_idle"};
+
+TEST(Shim, RanksOfAPodYieldWhereTheNodeHasFewerCpus) {
+  const auto cpus = static_cast<std::uint32_t>(sysconf(_SC_NPROCESSORS_ONLN));
+  if (cpus > 16) GTEST_SKIP() << "it would need " << cpus + 1 << " ranks";
+  const std::uint32_t ranks = std::max(cpus + 1, 2u);
+  Job job({.ranks = ranks,
+           .seats = ranks,
+           .program = "shim_idle",
+           .arguments = {},
+           .environment = {},
+           .wrapper = kUndecided});
+  job.expect_ok();
+}
+
+TEST(Shim, RanksOfAPodDontYieldWhereEachMayHaveACpu) {
+  if (sysconf(_SC_NPROCESSORS_ONLN) < 2) GTEST_SKIP() << "this machine has one CPU";
+  Job job({.ranks = 2,
+           .seats = 2,
+           .program = "shim_idle",
+           .arguments = {"awake"},
+           .environment = {},
+           .wrapper = kUndecided});
   job.expect_ok();
 }
 
