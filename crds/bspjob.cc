@@ -43,6 +43,16 @@ bool is_label_name(std::string_view text) {
          std::ranges::all_of(text, [&](char c) { return alphanumeric(c) || c == '-' || c == '_' || c == '.'; });
 }
 
+bool is_lower(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
+bool is_alphanumeric(char c) { return is_lower(c) || (c >= 'A' && c <= 'Z'); }
+
+// Of an object; of a namespace, which has no dots. It may come into a path.
+bool is_object_name(std::string_view text, std::size_t most, std::string_view between) {
+  return !text.empty() && text.size() <= most && is_lower(text.front()) && is_lower(text.back()) &&
+         std::ranges::all_of(text, [&](char c) { return is_lower(c) || between.contains(c); });
+}
+bool is_namespace(std::string_view text) { return is_object_name(text, 63, "-"); }
+
 // Those that further app containers have.
 Result<void> check_seat_names(const json& pod_template) {
   for (const char* list : {"containers", "initContainers"}) {
@@ -55,9 +65,6 @@ Result<void> check_seat_names(const json& pod_template) {
   }
   return {};
 }
-
-bool is_lower(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
-bool is_alphanumeric(char c) { return is_lower(c) || (c >= 'A' && c <= 'Z'); }
 
 bool is_host(std::string_view host) {
   return !host.empty() && is_alphanumeric(host.front()) && is_alphanumeric(host.back()) &&
@@ -297,6 +304,9 @@ Result<void> validate(const BspJobSpec& spec) {
   if (!duration_seconds(spec.checkpoint.grace))
     return invalid("spec.checkpoint.grace", "must be a duration such as 30s, 5m or 1h30m, or 0s for none");
   if (spec.checkpoint.keep < 1) return invalid("spec.checkpoint.keep", "must be at least 1 set");
+  for (std::size_t i = 0; i < spec.checkpoint.allowed_namespaces.size(); ++i)
+    if (!is_namespace(spec.checkpoint.allowed_namespaces[i]))
+      return invalid(std::format("spec.checkpoint.allowedNamespaces[{}]", i), "must name a namespace; no pattern will do");
   if (const auto& storage = spec.checkpoint.storage) {
     const bool claim = storage->persistent_volume_claim.has_value(), host = storage->host_path.has_value();
     const bool bucket = storage->s3.has_value();
@@ -314,7 +324,10 @@ Result<void> validate(const BspJobSpec& spec) {
     if (bucket) BSP_CHECK_OK(validate_bucket(*storage->s3));
   }
   if (const auto& from = spec.restore_from) {
-    if (from->job.empty()) return invalid("spec.restoreFrom.job", "must name a BSPJob of the job's namespace");
+    if (!is_object_name(from->job, 253, "-."))
+      return invalid("spec.restoreFrom.job", "must name a BSPJob, such as lbm");
+    if (!from->name_space.empty() && !is_namespace(from->name_space))
+      return invalid("spec.restoreFrom.namespace", "must name a namespace; leave it out for the job's own");
     if (!spec.checkpoint.storage)
       return invalid("spec.checkpoint.storage", "must be the storage of spec.restoreFrom's job, which holds its sets");
   }

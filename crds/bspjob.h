@@ -116,7 +116,10 @@ struct CheckpointSpec {
   std::string grace = "2m";     // for a last set before the pods of a job that is suspended go
   SharedFiles shared_files = SharedFiles::kCheck;
   ReclaimPolicy reclaim_policy = ReclaimPolicy::kDelete;  // may change while the job exists
-  std::optional<CheckpointStorage> storage;               // not set: no sets are made
+  // Other namespaces whose jobs may begin with the job's own sets; may change while the job exists.
+  std::vector<std::string> allowed_namespaces;
+  static constexpr std::uint64_t kMostAllowedNamespaces = 64;
+  std::optional<CheckpointStorage> storage;  // not set: no sets are made
 };
 
 struct SidecarSpec {
@@ -124,9 +127,10 @@ struct SidecarSpec {
   nlohmann::json resources;
 };
 
-// The job begins with a checkpoint set of another job of its namespace.
+// The job begins with a checkpoint set of another job.
 struct RestoreFrom {
   std::string job;                   // its name
+  std::string name_space = {};       // that names the job's in CheckpointSpec::allowed_namespaces; "": the job's own
   std::optional<std::uint64_t> set;  // not set: the newest
 };
 

@@ -87,6 +87,7 @@ constexpr void fields_of(Of<CheckpointSpec>, auto&& v) {
   v("grace", &CheckpointSpec::grace);
   v("sharedFiles", &CheckpointSpec::shared_files);
   v("reclaimPolicy", &CheckpointSpec::reclaim_policy);
+  v("allowedNamespaces", &CheckpointSpec::allowed_namespaces, Field{.most = CheckpointSpec::kMostAllowedNamespaces});
   v("storage", &CheckpointSpec::storage);
 }
 constexpr void fields_of(Of<SidecarSpec>, auto&& v) { v("resources", &SidecarSpec::resources); }
@@ -95,6 +96,7 @@ constexpr void fields_of(Of<SchedulingSpec>, auto&& v) { v("gang", &SchedulingSp
 
 constexpr void fields_of(Of<RestoreFrom>, auto&& v) {
   v("job", &RestoreFrom::job, kRequired);
+  v("namespace", &RestoreFrom::name_space);
   v("set", &RestoreFrom::set);
 }
 

@@ -217,6 +217,8 @@ class Policies(unittest.TestCase):
         kubectl("create", "-n", "free", "-f", "-", text=json.dumps(made))
         self.addCleanup(kubectl, "delete", "bspjob", "kept", "-n", "free")
         for change, good in (({"reclaimPolicy": "Retain"}, True), ({"reclaimPolicy": "Keep"}, False), ({"keep": 3}, False),
+                             ({"allowedNamespaces": ["team-b"]}, True), ({"allowedNamespaces": []}, True), ({"allowedNamespaces": ["*"]}, False),
+                             ({"allowedNamespaces": ["../team-b"]}, False), ({"allowedNamespaces": "team-b"}, False),
                              ({"storage": {"hostPath": {"path": "/elsewhere"}}}, False), ({"storage": None}, False), ({"sizeLimit": "2Gi"}, False)):
             told = self.api.ask("PATCH", PLURALS["BSPJob"].format("free") + "/kept", {"spec": {"checkpoint": change}},
                                 content="application/merge-patch+json")

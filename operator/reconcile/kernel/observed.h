@@ -152,7 +152,7 @@ struct Advice {
   std::vector<std::string> text = {};     // the explanations of all new calls
 };
 
-// The job from which another begins (spec.restoreFrom), in the same namespace.
+// The job from which another begins (spec.restoreFrom), with the sets that this one may use.
 struct SourceJob {
   std::string uid;
   std::uint64_t epochs_used = 0;
@@ -197,7 +197,7 @@ struct Observed {
   bool can_remove_sets = false;  // by a pod
   RemoverFacts remover;
   std::optional<Error> remover_refused;  // why it can't be created
-  std::string sets_used_by;              // a job of its namespace whose status names some of its sets; "": none does
+  std::string sets_used_by;  // a job whose status names some of its sets, as used_by() finds it; "": none does
   double superstep_seconds = 0;
   // When the last superstep was seen to end, or the ranks began to run; not set while they don't.
   SteadyTime superstep_ended{};

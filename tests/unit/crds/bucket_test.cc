@@ -75,5 +75,28 @@ TEST(BucketSource, BelongsToAJob) {
   EXPECT_FALSE(validate(spec));
 }
 
+// They come into the path of a request.
+TEST(RestoredSets, NamesOfJobsAndNamespacesAreNames) {
+  const auto trouble = [](const std::string& job, const std::string& name_space, const std::string& allowed) {
+    BspJobSpec spec = job_with(good());
+    spec.restore_from = RestoreFrom{.job = job, .name_space = name_space};
+    spec.checkpoint.allowed_namespaces = {"team-b", allowed};
+    const auto checked = validate(spec);
+    return checked ? std::string() : checked.error().message;
+  };
+  EXPECT_EQ(trouble("lbm.2", "", "team-c"), "");
+  EXPECT_EQ(trouble("lbm", "team-a", "team-c"), "");
+  for (const std::string bad :
+       {"..", "../x", "a/b", "a%2fb", "A", "-a", "a-", "a b", "a\n", "*", "a?b", "lbm\xc3\xa4"}) {
+    EXPECT_THAT(trouble(bad, "", "team-c"), HasSubstr("spec.restoreFrom.job: must ")) << bad;
+    EXPECT_THAT(trouble("lbm", bad, "team-c"), HasSubstr("spec.restoreFrom.namespace: must ")) << bad;
+    EXPECT_THAT(trouble("lbm", "", bad), HasSubstr("spec.checkpoint.allowedNamespaces[1]: must ")) << bad;
+  }
+  EXPECT_THAT(trouble("", "", "team-c"), HasSubstr("spec.restoreFrom"));
+  EXPECT_THAT(trouble("lbm", "", ""), HasSubstr("spec.checkpoint.allowedNamespaces[1]: must "));
+  EXPECT_THAT(trouble("lbm", "a.b", "team-c"), HasSubstr("spec.restoreFrom.namespace: must "));
+  EXPECT_THAT(trouble("lbm", std::string(64, 'a'), "team-c"), HasSubstr("spec.restoreFrom.namespace: must "));
+}
+
 }  // namespace
 }  // namespace bsp::crds

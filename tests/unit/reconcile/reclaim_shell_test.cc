@@ -1,5 +1,4 @@
-// A deleted job's checkpoint sets as a whole shell removes them: the pod that it makes, each answer of the API server, and what comes
-// after.
+// A deleted job's checkpoint sets as a whole shell removes them: the pod that it makes, each answer of the API server, and what comes after.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <format>
+#include <set>
 
 #include "base/core/log.h"
 #include "crds/stored_status.h"
@@ -20,17 +21,24 @@ void SetRemover::add_to(Observed& o) const {
     const std::lock_guard lock(state_->mutex);
     o.remover_refused = state_->refused;
   }
-  if (!o.remover.made) o.sets_used_by = used_by();
+  if (!o.remover.made) o.sets_used_by = used_by(o.job);
 }
 
-// By what the statuses name, so every job of the namespace is read; but only until the pod is made.
-std::string SetRemover::used_by() const {
-  for (const kube::Object& other : cache_.list(kBspJob, job_ref_.at.name_space)) {
-    if (kube::metadata_text(other, "uid") == job_ref_.uid) continue;
-    const auto status = crds::whole_status(part_at(other, "status"));
-    if (!status) continue;
-    for (const kube::Object& set : part_at(part_at(*status, "checkpoint"), "sets"))
-      if (text_at(set, "ofJob") == job_ref_.uid) return kube::metadata_text(other, "name");
+// By what the statuses name, so every job of the namespace and of those that it allows is read; but only until the pod is made. What
+// jobs of other namespaces say holds nobody up.
+std::string SetRemover::used_by(const crds::BspJob& job) const {
+  const std::string& own = job_ref_.at.name_space;
+  std::set<std::string> places{own};
+  places.insert(job.spec.checkpoint.allowed_namespaces.begin(), job.spec.checkpoint.allowed_namespaces.end());
+  for (const std::string& place : places) {
+    for (const kube::Object& other : cache_.list(kBspJob, place)) {
+      if (kube::metadata_text(other, "uid") == job_ref_.uid) continue;
+      const auto status = crds::whole_status(part_at(other, "status"));
+      if (!status) continue;
+      for (const kube::Object& set : part_at(part_at(*status, "checkpoint"), "sets"))
+        if (text_at(set, "ofJob") == job_ref_.uid)
+          return (place == own ? "" : place + "/") + kube::metadata_text(other, "name");
+    }
   }
   return "";
 }

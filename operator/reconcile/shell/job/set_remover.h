@@ -35,7 +35,7 @@ class SetRemover {
     Backoff tries{std::chrono::seconds(1), std::chrono::seconds(15)};
   };
   [[nodiscard]] kube::Key pod() const;
-  [[nodiscard]] std::string used_by() const;
+  [[nodiscard]] std::string used_by(const crds::BspJob& job) const;
   static Result<void> make(kube::Client& client, kube::Cache& cache, const JobRef& job, const kube::Object& pod);
 
   kube::Client& client_;

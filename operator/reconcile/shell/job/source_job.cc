@@ -2,6 +2,7 @@
 
 #include <openssl/crypto.h>
 
+#include <algorithm>
 #include <format>
 
 #include "base/core/hex.h"
@@ -38,16 +39,31 @@ SourceJob read_source(kube::Client& client, const crds::BspJob& job,
                       const std::function<Result<std::string>(const std::string& uid)>& grant) {
   SourceJob source;
   const std::string& name = job.spec.restore_from->job;
-  const auto object = client.get({kBspJob, job.metadata.name_space, name});
+  const std::string& own = job.metadata.name_space;
+  const std::string& wanted = job.spec.restore_from->name_space;
+  const std::string& at = wanted.empty() ? own : wanted;
+  const bool elsewhere = at != own;
+  // Who isn't allowed to read a job doesn't learn whether there is one.
+  const std::string not_found =
+      elsewhere ? std::format("there is no job {} in namespace {} whose spec.checkpoint.allowedNamespaces names {}",
+                              name, at, own)
+                : std::format("there is no job {} in namespace {}", name, at);
+  const auto object = client.get({kBspJob, at, name});
   if (!object) {
-    source.trouble = object.error().code == ErrorCode::kNotFound
-                         ? std::format("there is no job {} in namespace {}", name, job.metadata.name_space)
-                         : object.error().message;
+    source.trouble = object.error().code == ErrorCode::kNotFound ? not_found : object.error().message;
     return source;
   }
   const auto read = crds::bsp_job_from_json(*object);
+  if (elsewhere && (!read || !std::ranges::contains(read->spec.checkpoint.allowed_namespaces, own))) {
+    source.trouble = not_found;
+    return source;
+  }
   if (!read) {
     source.trouble = std::format("job {} can't be read: {}", name, read.error().message);
+    return source;
+  }
+  if (read->metadata.name != name || read->metadata.name_space != at || read->metadata.uid.empty()) {
+    source.trouble = not_found;
     return source;
   }
   if (read->metadata.deletion_timestamp != Time{} &&
@@ -55,15 +71,22 @@ SourceJob read_source(kube::Client& client, const crds::BspJob& job,
     source.trouble = std::format("job {} is being deleted, and with it its checkpoint sets", name);
     return source;
   }
+  if (read->status.checkpoint) source.sets = read->status.checkpoint->sets;
+  if (elsewhere && std::erase_if(source.sets, [](const crds::StoredSet& set) { return !set.of_job.empty(); }) > 0 &&
+      source.sets.empty()) {
+    source.trouble = std::format("job {} has only the set with which it began, of another job, and none of its own yet",
+                                 name);
+    return source;
+  }
   const auto granted = grant(read->metadata.uid);
   if (!granted) {
+    source.sets.clear();
     source.trouble = granted.error().message;
     return source;
   }
   source.uid = read->metadata.uid;
   source.epochs_used = read->status.epochs_used;
   source.grant = *granted;
-  if (read->status.checkpoint) source.sets = read->status.checkpoint->sets;
   return source;
 }
 

@@ -2,8 +2,8 @@
 //
 // A set's key follows from the uid of the job that made it, so whoever says for which uid a key is wanted gets at that job's memory.
 // Users may write their jobs' status. So a set that another job has made is used by a grant only: a code that follows from the
-// operator's seed, the namespace and that uid, which the operator makes when it has read a job with this uid in this namespace. In
-// another namespace it is worth nothing.
+// operator's seed, the namespace and that uid, which the operator makes when it has read a job with this uid in this namespace, or in
+// another one whose job allows this namespace (spec.checkpoint.allowedNamespaces). In any other namespace it is worth nothing.
 #pragma once
 
 #include <functional>
@@ -25,6 +25,7 @@ Result<std::string> own_sets(std::string_view seed, const std::string& uid);
 
 // Whether the job has yet to take a set over.
 bool awaits_source(const crds::BspJob& job);
+// Of a job of another namespace only the sets that it has made itself: who had made the others has allowed its namespace alone.
 SourceJob read_source(kube::Client& client, const crds::BspJob& job,
                       const std::function<Result<std::string>(const std::string& uid)>& grant);
 
