@@ -9,6 +9,7 @@
 #include "crds/pod_schema.h"
 #include "crds/pod_template.h"
 #include "crds/reflect.h"
+#include "crds/sets/exported_set.h"
 #include "crds/stored_status.h"
 
 namespace bsp::crds {
@@ -52,6 +53,26 @@ bool is_object_name(std::string_view text, std::size_t most, std::string_view be
          std::ranges::all_of(text, [&](char c) { return is_lower(c) || between.contains(c); });
 }
 bool is_namespace(std::string_view text) { return is_object_name(text, 63, "-"); }
+
+Result<void> validate_source(const RestoreFrom& from) {
+  if (from.job.empty() == from.exported.empty())
+    return invalid("spec.restoreFrom", "must have one of job and exported");
+  if (from.exported.empty()) {
+    if (!is_object_name(from.job, 253, "-.")) return invalid("spec.restoreFrom.job", "must name a BSPJob, such as lbm");
+    if (!from.name_space.empty() && !is_namespace(from.name_space))
+      return invalid("spec.restoreFrom.namespace", "must name a namespace; leave it out for the job's own");
+    if (!from.key_secret.empty())
+      return invalid("spec.restoreFrom.keySecret", "must be left out, but of an exported set");
+    return {};
+  }
+  if (!from.name_space.empty() || from.set)
+    return invalid("spec.restoreFrom", "must have neither namespace nor set, as an exported set is one set");
+  if (!is_object_name(from.key_secret, 253, "-."))
+    return invalid("spec.restoreFrom.keySecret", "must name the Secret with the key of the exported set");
+  if (const auto exported = read_exported(from.exported); !exported)
+    return invalid("spec.restoreFrom.exported", exported.error().message);
+  return {};
+}
 
 // Those that further app containers have.
 Result<void> check_seat_names(const json& pod_template) {
@@ -306,7 +327,8 @@ Result<void> validate(const BspJobSpec& spec) {
   if (spec.checkpoint.keep < 1) return invalid("spec.checkpoint.keep", "must be at least 1 set");
   for (std::size_t i = 0; i < spec.checkpoint.allowed_namespaces.size(); ++i)
     if (!is_namespace(spec.checkpoint.allowed_namespaces[i]))
-      return invalid(std::format("spec.checkpoint.allowedNamespaces[{}]", i), "must name a namespace; no pattern will do");
+      return invalid(std::format("spec.checkpoint.allowedNamespaces[{}]", i),
+                     "must name a namespace; no pattern will do");
   if (const auto& storage = spec.checkpoint.storage) {
     const bool claim = storage->persistent_volume_claim.has_value(), host = storage->host_path.has_value();
     const bool bucket = storage->s3.has_value();
@@ -324,10 +346,7 @@ Result<void> validate(const BspJobSpec& spec) {
     if (bucket) BSP_CHECK_OK(validate_bucket(*storage->s3));
   }
   if (const auto& from = spec.restore_from) {
-    if (!is_object_name(from->job, 253, "-."))
-      return invalid("spec.restoreFrom.job", "must name a BSPJob, such as lbm");
-    if (!from->name_space.empty() && !is_namespace(from->name_space))
-      return invalid("spec.restoreFrom.namespace", "must name a namespace; leave it out for the job's own");
+    BSP_CHECK_OK(validate_source(*from));
     if (!spec.checkpoint.storage)
       return invalid("spec.checkpoint.storage", "must be the storage of spec.restoreFrom's job, which holds its sets");
   }

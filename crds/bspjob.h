@@ -127,11 +127,14 @@ struct SidecarSpec {
   nlohmann::json resources;
 };
 
-// The job begins with a checkpoint set of another job.
+// The job begins with a checkpoint set of another job: one that the operator reads (job), or one that was exported, perhaps of another
+// cluster (exported and key_secret).
 struct RestoreFrom {
-  std::string job;                   // its name
-  std::string name_space = {};       // that names the job's in CheckpointSpec::allowed_namespaces; "": the job's own
-  std::optional<std::uint64_t> set;  // not set: the newest
+  std::string job = {};         // its name
+  std::string name_space = {};  // that names the job's in CheckpointSpec::allowed_namespaces; "": the job's own
+  std::optional<std::uint64_t> set = {};  // not set: the newest
+  std::string exported = {};              // exported_set.h
+  std::string key_secret = {};            // Secret of the job's namespace with the set's key (names::kSetKey)
 };
 
 struct SchedulingSpec {

@@ -95,9 +95,11 @@ constexpr void fields_of(Of<SidecarSpec>, auto&& v) { v("resources", &SidecarSpe
 constexpr void fields_of(Of<SchedulingSpec>, auto&& v) { v("gang", &SchedulingSpec::gang); }
 
 constexpr void fields_of(Of<RestoreFrom>, auto&& v) {
-  v("job", &RestoreFrom::job, kRequired);
+  v("job", &RestoreFrom::job);
   v("namespace", &RestoreFrom::name_space);
   v("set", &RestoreFrom::set);
+  v("exported", &RestoreFrom::exported);
+  v("keySecret", &RestoreFrom::key_secret);
 }
 
 constexpr void fields_of(Of<RunPolicy>, auto&& v) {

@@ -85,6 +85,9 @@ inline constexpr std::string_view kStorageDir = "/var/lib/bsp-sets";
 inline constexpr std::string_view kStorageCredentials = "/run/bsp-s3";
 inline constexpr std::string_view kStorageCaDir = "/run/bsp-s3-ca";
 inline constexpr std::string_view kStorageCaKey = "ca.crt";
+// Likewise the key of an exported set with which the job begins (spec.restoreFrom.keySecret): 32 bytes.
+inline constexpr std::string_view kSetKeyDir = "/run/bsp-set-key";
+inline constexpr std::string_view kSetKey = "key";
 inline constexpr std::string_view kImagesDir = "/run/bsp/images";  // capture socket and received images
 inline constexpr std::string_view kTlsDir = "/run/bsp-tls";        // ca.pem, cert.pem, key.pem: sidecar only
 

@@ -16,7 +16,7 @@ using nlohmann::json;
 using Names = std::vector<std::string_view>;
 
 // Had a template a volume of the name of the sidecar's storage, its own containers could mount that.
-const Names kReservedVolumes{"bsp-runtime", "bsp-run", "bsp-shm", "bsp-tls", "bsp-sets", "bsp-sets-ca"};
+const Names kReservedVolumes{"bsp-runtime", "bsp-run", "bsp-shm", "bsp-tls", "bsp-sets", "bsp-sets-ca", "bsp-set-key"};
 const Names kReservedContainers{names::kSidecarContainer, "bsp-runtime", "bsp-user"};
 
 std::unexpected<Error> invalid(const std::string& field, std::string_view what) {

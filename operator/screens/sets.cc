@@ -4,6 +4,10 @@
 #include <format>
 #include <ranges>
 
+#include "base/core/base64.h"
+#include "base/core/first_few.h"
+#include "crds/names.h"
+#include "crds/sets/exported_set.h"
 #include "operator/cli/table.h"
 #include "operator/screens/printable.h"
 
@@ -40,6 +44,48 @@ std::string sets_table(const crds::BspJob& job, Time now) {
   if (!table.empty()) text += table.text();
   if (!c->message.empty()) text += "the last one: " + printable(c->message) + "\n";
   return text;
+}
+
+Result<SetToExport> set_to_export(const crds::BspJob& job, std::optional<std::uint64_t> set) {
+  const std::string& name = job.metadata.name;
+  const crds::StoredSet* chosen = nullptr;
+  FirstFew others;
+  if (const auto& c = job.status.checkpoint)
+    for (const crds::StoredSet& one : c->sets) {
+      if (set ? one.id == *set : one.unusable.empty()) chosen = &one;
+      others.add(std::to_string(one.id));
+    }
+  if (chosen == nullptr)
+    return fail(ErrorCode::kNotFound, set ? std::format("job {} has no checkpoint set {}; it has {}", name, *set,
+                                                        others.empty() ? "none" : others.text())
+                                          : std::format("job {} has no checkpoint set that can be used", name));
+  if (!chosen->of_job.empty())
+    return fail(ErrorCode::kRefused, std::format("job {} hasn't made set {}, but begun with it; export it from the job "
+                                                 "that made it, or wait for the next set",
+                                                 name, chosen->id));
+  return SetToExport{.id = chosen->id,
+                     .description = crds::export_text(
+                         {.uid = job.metadata.uid, .epochs_used = job.status.epochs_used, .set = *chosen})};
+}
+
+std::string export_manifest(const crds::BspJob& job, const SetToExport& set, std::string_view key) {
+  const std::string secret = std::format("{}-set-{}", job.metadata.name, set.id);
+  return std::format(
+      "# Checkpoint set {} of job {}/{}. Who has this key and can read the storage can read the memory of its ranks.\n"
+      "apiVersion: v1\n"
+      "kind: Secret\n"
+      "metadata:\n"
+      "  name: {}\n"
+      "data:\n"
+      "  {}: {}\n"
+      "# A job of the Secret's namespace begins with the set if it has the other's image, ranks and storage, and "
+      "this:\n"
+      "# spec:\n"
+      "#   restoreFrom:\n"
+      "#     keySecret: {}\n"
+      "#     exported: {}\n",
+      set.id, job.metadata.name_space, job.metadata.name, secret, names::kSetKey, base64_encode(key), secret,
+      set.description);
 }
 
 Result<WantedSet> want_set(const crds::BspJob& job, Time now) {

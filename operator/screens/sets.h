@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/core/error.h"
 #include "crds/bspjob.h"
@@ -12,6 +13,16 @@ namespace bsp::screens {
 
 // A row for each set, the newest first, with one that is being stored and why the last one was not.
 std::string sets_table(const crds::BspJob& job, Time now);
+
+// What leaves the cluster with a set of the job: its description for spec.restoreFrom.exported. kNotFound: the job hasn't it, or no set
+// that can be used; kRefused: another job has made it, and is to export it.
+struct SetToExport {
+  std::uint64_t id = 0;
+  std::string description;
+};
+Result<SetToExport> set_to_export(const crds::BspJob& job, std::optional<std::uint64_t> set);
+// As YAML for kubectl apply: the Secret with its key, and as a comment what the job that begins with it names. `key`: 32 bytes.
+std::string export_manifest(const crds::BspJob& job, const SetToExport& set, std::string_view key);
 
 // A set that a person wants: the value of names::kAnnotationCheckpoint by which it is asked for.
 struct WantedSet {

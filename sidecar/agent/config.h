@@ -9,6 +9,7 @@
 #include "base/core/cpu_features.h"
 #include "base/core/error.h"
 #include "crds/fencing.h"
+#include "crds/names.h"
 #include "sidecar/storage/storage.h"
 
 namespace bsp::sidecar {
@@ -27,7 +28,8 @@ struct Config {
   CpuFeatures cpu_features;        // of this machine
   std::string runtime;             // build id of libbspmpi.so beside this program: RankStatus::runtime
   storage::Location storage = {};  // of the checkpoint sets
-  bool without_init = false;       // tests only: the program runs as this user
+  std::string set_key = std::string(names::kSetKeyDir) + "/" + std::string(names::kSetKey);  // of an exported set
+  bool without_init = false;  // tests only: the program runs as this user
   std::chrono::milliseconds fence_limit = fencing::kLimit;
 
   // An error names the variable and its valid values.

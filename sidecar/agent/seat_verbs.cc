@@ -150,8 +150,10 @@ void Seat::checkpoint(net::Request& request, net::Reply reply) {
 Result<ImageKeys> Seat::image_of(const wire::SaveRequest& asked) const {
   const Config& config = pod_.config;
   if (!pod_.storage) return fail(ErrorCode::kRefused, "the job has no checkpoint storage (spec.checkpoint.storage)");
+  // That of a set which another job has made may have been given to this pod instead of to the operator.
+  const bool given = asked.key.empty() && !asked.job.empty();
   auto key = base64_decode(asked.key);
-  if (!key || key->size() != storage::kKeyBytes)
+  if (!given && (!key || key->size() != storage::kKeyBytes))
     return fail(ErrorCode::kInvalid, std::format("request.key: must be {} bytes in base64", storage::kKeyBytes));
   return ImageKeys{.storage = pod_.storage,
                    .name = {.job_uid = asked.job.empty() ? config.job_uid : asked.job,
@@ -160,7 +162,8 @@ Result<ImageKeys> Seat::image_of(const wire::SaveRequest& asked) const {
                             .attempt = asked.attempt,
                             .rank = rank_,
                             .ranks = config.ranks},
-                   .key = std::move(*key),
+                   .key = given ? "" : std::move(*key),
+                   .key_file = given ? config.set_key : "",
                    .base = asked.base};
 }
 

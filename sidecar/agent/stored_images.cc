@@ -17,7 +17,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/core/read_file.h"
 #include "base/core/realtime.h"
+#include "crds/names.h"
 #include "crds/wire.h"
 #include "sidecar/transfer/frames.h"
 
@@ -244,9 +246,19 @@ Result<StoredRank> store_image(const ImageKeys& image, int file, std::uint64_t b
   return rank;
 }
 
+static Result<std::string> key_of(const ImageKeys& image) {
+  if (image.key_file.empty()) return image.key;
+  const auto key = read_file(image.key_file);
+  if (key && key->size() == storage::kKeyBytes) return *key;
+  return fail(ErrorCode::kRefused,
+              std::format("the Secret of spec.restoreFrom.keySecret must have a {} of {} bytes: {}", names::kSetKey,
+                          storage::kKeyBytes, key ? std::format("it has {}", key->size()) : key.error().message));
+}
+
 Result<StreamEnd> load_image(const ImageKeys& image, const std::string& digest, transfer::Receiver& receiver,
                              const std::atomic<bool>& given_up) {
   const std::uint64_t begun = realtime_ns();
+  BSP_TRY(const std::string key, key_of(image));
   BSP_TRY(const auto file, open_listed(image, image.name, given_up));
   bool whole = false;
   storage::Unpacker unpacker(
@@ -256,7 +268,7 @@ Result<StreamEnd> load_image(const ImageKeys& image, const std::string& digest, 
         BSP_TRY(whole, receiver.feed(plain));
         return {};
       });
-  storage::Opener opener(image.key, image.name, digest,
+  storage::Opener opener(key, image.name, digest,
                          [&](std::span<const std::byte> plain) { return unpacker.feed(plain); });
   std::vector<std::byte> buffer(storage::kChunk);
   for (;;) {

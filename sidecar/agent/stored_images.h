@@ -23,7 +23,8 @@ struct ImageKeys {
   std::shared_ptr<const storage::Storage> storage;
   storage::ImageName name;
   std::string key;
-  std::uint64_t base = 0;  // of a new one: the set that it may build on; 0: none
+  std::string key_file = {};  // that holds the key of an exported set; "": `key` is it
+  std::uint64_t base = 0;     // of a new one: the set that it may build on; 0: none
 };
 
 struct StoredRank {

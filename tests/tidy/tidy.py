@@ -44,7 +44,7 @@ EDGES = {
     "operator/kinds": ["crds", "operator/kube"],
     "operator/cli": ["base/core", "crds"],
     "operator/screens": ["base/core", "base/json", "crds", "operator/cli", "operator/reconcile/capacity", "operator/record"],
-    "operator/kubectl": ["base/core", "base/json", "crds", "operator/cli", "operator/local/command", "operator/screens"],
+    "operator/kubectl": ["base/core", "base/json", "base/net", "crds", "operator/cli", "operator/local/command", "operator/screens"],
     "operator/observe": ["base/core", "crds", "operator/decide/auto", "operator/decide/model"],
     # The kernels are pure; only the shell and the capacity's stores do I/O.
     "operator/reconcile/capacity": ["base/core", "base/json", "crds"],

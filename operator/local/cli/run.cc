@@ -154,6 +154,11 @@ class Run {
       BSP_TRY(job.spec.checkpoint.storage, prepare_checkpoints());
       if (auto good = crds::validate(job.spec); !good) return std::unexpected(good.error().in(options_.checkpoints));
     }
+    if (const auto& from = job.spec.restore_from; from && !from->exported.empty())
+      return fail(
+          ErrorCode::kInvalid,
+          "spec.restoreFrom.exported: needs a cluster, one of whose Secrets holds the key; with a local job's sets "
+          "bsp-operator local resume DIR goes on");
     if (const auto& storage = job.spec.checkpoint.storage; storage && storage->s3) {
       BSP_TRY(secrets_, secrets_of(*storage->s3));
     }

@@ -140,6 +140,7 @@ LINES = [
     ("simulate -f - --pools a=1x1 --application lu", 2, "standard input"),
     ("local run -f J --pools a=0x1", 2, "--pools: \"a=0x1\": a pool has 1 to 1024 nodes"),
     ("local run -f J --pools a=1x1 --mode Fast", 2, "--mode"),
+    (f"local run -f {TREE}/tests/golden/cli/exported.yaml --pools a=1x1", 2, "spec.restoreFrom.exported: needs a cluster"),
 
     ("submit -f /nowhere.yaml --kubeconfig K --context none -n a --wait --delete --timeout 5", 1, "/nowhere.yaml"),
     ("submit -f J --kubeconfig K", 1, "127.0.0.1:1"),

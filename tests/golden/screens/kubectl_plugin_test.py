@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
 """kubectl_plugin_test.py BIN: how kubectl-bsp calls kubectl. A script stands in for kubectl: it notes its arguments and input, and answers
 from files. The screens themselves are compared by screens_golden_test, and a real cluster answers in tests/e2e."""
+import base64
+import hashlib
+import hmac
 import json
 import os
 import pathlib
 import pty
+import re
 import stat
 import subprocess
 import sys
@@ -101,6 +105,46 @@ class Plugin(unittest.TestCase):
         lines = out.splitlines()
         self.assertEqual([line.split()[:2] for line in lines], [["SET", "SUPERSTEP"], ["7", "40"], ["6", "30"]], out + err)
         self.assertIn("unusable: ?[2Jtorn", lines[2])
+
+    def test_exports_a_set_with_its_key(self):
+        job = json.loads(json.dumps(JOB))
+        digests = base64.b64encode(b"d" * 64).decode()
+        job["status"]["checkpoint"] = {"idsUsed": 7, "sets": [{"id": id, "superstep": 40, "digests": digests} for id in (6, 7)]}
+        self.answer(JOBS, json.dumps(job))
+
+        def authority(seed, name="bsp-authority"):
+            return {"kind": "Secret", "metadata": {"name": name, "namespace": "bsp-system"}, "data": {"seed": base64.b64encode(seed).decode()}}
+        seed = bytes(range(32))
+        self.answer("secrets", items(authority(seed), authority(b"o" * 32, "bsp-values"), {"kind": "Odd"}))
+        status, out, err = self.run_it("checkpoints", "weather", "--export", "--context", "a b", "-n", "science")
+        self.assertEqual((status, err), (0, ""), out)
+        self.assertEqual(self.calls()[-1], ["get", "secrets", "--selector=app.kubernetes.io/name=bsp-operator", "--all-namespaces", "-o", "json",
+                                            "--context=a b"])
+
+        def derived(key, purpose):
+            return hmac.new(key, b"bsp-operator " + purpose + b"\x01", hashlib.sha256).digest()
+        key = derived(derived(seed, b"checkpoint sets of job 1"), b"checkpoint set 7")
+        self.assertIn("  key: " + base64.b64encode(key).decode() + "\n", out)
+        described = json.loads(base64.b64decode(re.search("exported: (.*)", out)[1]))
+        self.assertEqual((described["uid"], described["set"]["id"]), ("1", 7))
+        self.assertNotIn(base64.b64encode(seed).decode(), out)
+        for words, text in ((["--set", "5"], "has no checkpoint set 5; it has 6, 7"), (["--set", "x"], "must be a whole number")):
+            status, out, err = self.run_it("checkpoints", "weather", "--export", *words)
+            self.assertNotEqual(status, 0)
+            self.assertEqual(out, "")
+            self.assertIn(text, err)
+        self.assertIn("belong to --export", self.run_it("checkpoints", "weather", "--set", "6")[2])
+        for secrets, text in ((items(authority(seed), authority(b"o" * 32)), "several operators"), (items(authority(b"short")), "holds a seed"),
+                              (items(authority(seed, "bsp-tls")), "holds a seed"), (items(), "holds a seed"), ("text", "no JSON object")):
+            self.answer("secrets", secrets)
+            status, out, err = self.run_it("checkpoints", "weather", "--export")
+            self.assertEqual((status, out), (1, ""), err)
+            self.assertIn(text, err)
+        self.answer("secrets", items(authority(seed)))
+        self.assertEqual(self.run_it("checkpoints", "weather", "--export", "--operator", "bsp-system")[0], 0)
+        self.assertEqual(self.calls()[-1][-1], "--namespace=bsp-system")
+        (self.here / "secrets").unlink()
+        self.assertIn("only administrators of the operator can read", self.run_it("checkpoints", "weather", "--export")[2])
 
     def test_passes_namespace_context_and_kubeconfig_on(self):
         for words in (["explain", "weather", "-n", "science", "--context", "a b;c", "--kubeconfig", "/x y"],

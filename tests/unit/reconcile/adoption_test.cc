@@ -8,6 +8,8 @@
 
 #include "base/core/base64.h"
 #include "base/net/pki.h"
+#include "crds/sets/exported_set.h"
+#include "crds/sets/set_keys.h"
 #include "operator/reconcile/kernel/checkpoints/checkpoints.h"
 #include "operator/reconcile/shell/job/source_job.h"
 
@@ -117,6 +119,45 @@ TEST(Adoption, OfAJobWithoutRestoreFromIsNone) {
   EXPECT_FALSE(status.checkpoint);
 }
 
+crds::ExportedSet exported_set() { return {.uid = "u-9", .epochs_used = 50, .set = set_of_ranks(12, 2)}; }
+
+// Of another cluster, say. Nothing is asked of the operator's seed for it.
+TEST(Adoption, TakesAnExportedSetWhoseKeyThePodsHave) {
+  Observed o = job_that_wants();
+  o.source.reset();
+  crds::ExportedSet exported = exported_set();
+  exported.set.of_job = "u-1";  // as somebody would forge it, who has found a grant
+  exported.set.grant = "granted";
+  exported.set.unusable = "no";
+  o.job.spec.restore_from = crds::RestoreFrom{.exported = crds::export_text(exported), .key_secret = "key"};
+  EXPECT_FALSE(awaits_source(o.job));
+  crds::BspJobStatus status;
+  EXPECT_EQ(adopt_set(o, status).trouble, "");
+  ASSERT_THAT(status.checkpoint->sets, SizeIs(1));
+  const crds::StoredSet& set = status.checkpoint->sets[0];
+  EXPECT_EQ(set.id, 12u);
+  EXPECT_EQ(set.of_job, "u-9");
+  EXPECT_EQ(set.grant, crds::kKeyInPod);
+  EXPECT_EQ(set.unusable, "");
+  EXPECT_EQ(status.checkpoint->ids_used, 12u);
+  EXPECT_EQ(status.epochs_used, 50u);
+  choose_set(status);
+  EXPECT_TRUE(is_last_adopted(*set_of_start(status), status));
+}
+
+TEST(Adoption, FailsWithAnExportedSetThatDoesNotFit) {
+  Observed o = job_that_wants();
+  o.job.spec.restore_from = crds::RestoreFrom{.exported = crds::export_text(exported_set()), .key_secret = "key"};
+  o.job.spec.ranks = 3;
+  crds::BspJobStatus status;
+  EXPECT_THAT(adopt_set(o, status).trouble, HasSubstr("spec.ranks: must be 2, the ranks of the exported"));
+  o.job.spec.restore_from->exported = "no base64!";
+  const Adoption adoption = adopt_set(o, status);
+  EXPECT_THAT(adoption.trouble, HasSubstr("spec.restoreFrom.exported: is not base64"));
+  EXPECT_FALSE(adoption.waits);
+  EXPECT_FALSE(status.checkpoint);
+}
+
 TEST(Grants, AreOfOneJobInOneNamespace) {
   const std::string seed(net::kSeedBytes, 's');
   const std::string grant = grant_of(seed, "team-a", "u-1").value();
@@ -125,7 +166,8 @@ TEST(Grants, AreOfOneJobInOneNamespace) {
   EXPECT_EQ(granted_sets(seed, "team-b", "u-1", grant).error().code, ErrorCode::kRefused);
   EXPECT_EQ(granted_sets(seed, "team-a", "u-2", grant).error().code, ErrorCode::kRefused);
   EXPECT_EQ(granted_sets(std::string(net::kSeedBytes, 't'), "team-a", "u-1", grant).error().code, ErrorCode::kRefused);
-  for (const std::string& forged : {std::string(), grant.substr(1), grant + "0", std::string(grant.size(), '0')})
+  for (const std::string& forged :
+       {std::string(), std::string(crds::kKeyInPod), grant.substr(1), grant + "0", std::string(grant.size(), '0')})
     EXPECT_FALSE(granted_sets(seed, "team-a", "u-1", forged)) << forged;
   // No two pairs of a namespace and a uid have the same text.
   EXPECT_NE(grant_of(seed, "a in namespace b", "u").value(), grant_of(seed, "b", "u in namespace a").value());

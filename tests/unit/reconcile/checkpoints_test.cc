@@ -363,6 +363,20 @@ TEST(Checkpoints, OnlyTheSidecarReachesTheStorage) {
   EXPECT_FALSE(make_pod(World().job, {}, {}).dump().contains("bsp-sets"));
 }
 
+TEST(Checkpoints, OnlyTheSidecarHasTheKeyOfAnExportedSet) {
+  crds::BspJob job = job_with_claim();
+  EXPECT_FALSE(make_pod(job, {.resumes = true}, {}).dump().contains("set-key"));
+  job.spec.restore_from = crds::RestoreFrom{.exported = "a set", .key_secret = "lbm-set-7"};
+  const nlohmann::json pod = make_pod(job, {.resumes = true}, {});
+  for (const char* list : {"containers", "initContainers"})
+    for (const auto& container : pod["spec"][list])
+      EXPECT_EQ(container.dump().contains("set-key"), container["name"] == "sidecar") << container;
+  EXPECT_TRUE(pod["spec"]["initContainers"][0]["volumeMounts"].dump().contains(
+      R"({"mountPath":"/run/bsp-set-key","name":"bsp-set-key","readOnly":true})"));
+  EXPECT_TRUE(pod["spec"]["volumes"].dump().contains(
+      R"({"name":"bsp-set-key","secret":{"defaultMode":292,"secretName":"lbm-set-7"}})"));
+}
+
 // The operator names the Secrets, and reads none.
 TEST(Checkpoints, OnlyTheSidecarHasTheKeysOfABucket) {
   World w;

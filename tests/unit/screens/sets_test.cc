@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/core/base64.h"
+#include "crds/sets/exported_set.h"
 #include "tests/unit/screens/a_job.h"
 
 namespace bsp::screens {
@@ -52,6 +54,35 @@ TEST(Sets, ThatDoNotExistAreExplained) {
   EXPECT_THAT(sets_table(job, kNow), HasSubstr("has no spec.checkpoint.storage"));
   job.spec.checkpoint.storage.emplace();
   EXPECT_THAT(sets_table(job, kNow), HasSubstr("has no checkpoint set yet"));
+}
+
+TEST(Sets, AreExportedWithTheirKey) {
+  crds::BspJob job = with_sets();
+  for (crds::StoredSet& set : job.status.checkpoint->sets) set.digests = base64_encode(std::string(32, 'd'));
+  job.metadata.name = "lbm";
+  job.metadata.name_space = "team-a";
+  job.metadata.uid = "u-1";
+  const SetToExport newest = set_to_export(job, std::nullopt).value();
+  EXPECT_EQ(newest.id, 7u);
+  const crds::ExportedSet read = crds::read_exported(newest.description).value();
+  EXPECT_EQ(read.uid, "u-1");
+  EXPECT_EQ(read.set.id, 7u);
+  EXPECT_EQ(set_to_export(job, 4)->id, 4u);
+  const std::string text = export_manifest(job, newest, std::string(32, 'k'));
+  EXPECT_THAT(text, HasSubstr("  name: lbm-set-7\n"));
+  EXPECT_THAT(text, HasSubstr("  key: " + base64_encode(std::string(32, 'k')) + "\n"));
+  EXPECT_THAT(text, HasSubstr("#     keySecret: lbm-set-7\n#     exported: " + newest.description + "\n"));
+}
+
+TEST(Sets, ThatCantBeExportedAreNamed) {
+  crds::BspJob job = with_sets();
+  EXPECT_THAT(set_to_export(job, 5).error().message, HasSubstr("has no checkpoint set 5; it has 4, 7"));
+  job.status.checkpoint->sets[1].of_job = "u-0";
+  EXPECT_THAT(set_to_export(job, 7).error().message, HasSubstr("hasn't made set 7, but begun with it"));
+  for (crds::StoredSet& set : job.status.checkpoint->sets) set.unusable = "damaged";
+  EXPECT_EQ(set_to_export(job, std::nullopt).error().code, ErrorCode::kNotFound);
+  job.status.checkpoint.reset();
+  EXPECT_THAT(set_to_export(job, 5).error().message, HasSubstr("it has none"));
 }
 
 TEST(Sets, AreRefusedWhereNoneCanBeMade) {

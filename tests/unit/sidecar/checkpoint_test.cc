@@ -105,6 +105,43 @@ TEST_F(Checkpoint, OfAnotherSetOrKeyIsRefused) {
   }
 }
 
+// The operator has no key of it: a Secret gives it to the pod.
+TEST_F(Checkpoint, OfAnExportedSetThePodHasTheKey) {
+  const std::string digest = stored_by_another(1);
+  fs::create_directories(fs::path(storage_) / "other" / "set-1");
+  fs::copy_file(stored(1), fs::path(storage_) / "other" / "set-1" / "rank-0");
+  wire::SaveRequest keyless = image(1);
+  keyless.key = "";
+  keyless.job = "uid";  // this pod's own in the test; the job names it
+  struct Case {
+    const char* what;
+    std::optional<std::string> key;
+    std::string job, trouble;
+  };
+  for (const Case& one :
+       {Case{"none", std::nullopt, "uid", "spec.restoreFrom.keySecret must have a key of 32 bytes"},
+        Case{"short", std::string(31, 'k'), "uid", "it has 31"}, Case{"long", std::string(33, 'k'), "uid", "it has 33"},
+        Case{"text", base64_encode(std::string(32, 'k')), "uid", "it has 44"},
+        Case{"wrong", std::string(32, 'x'), "uid", "damaged"},
+        Case{"of another owner", std::string(32, 'k'), "other", "not of rank 0 of 1 in set 1 of job other"},
+        Case{"outside", std::string(32, 'k'), "../uid", "unusable as a directory's name"},
+        Case{"right", std::string(32, 'k'), "uid", ""}}) {
+    RealSidecar target(1, {.place = storage_});
+    if (one.key) target.give_key(*one.key);
+    wait_to_resume(target);
+    keyless.job = one.job;
+    EXPECT_TRUE(target.ask(wire::kLoad, reflect::write(wire::LoadRequest{keyless, digest}))) << one.what;
+    if (one.trouble.empty()) {
+      EXPECT_TRUE(target.heard_of<control::Restore>()) << json(target.status()).dump();
+      continue;
+    }
+    target.wait_until([](const wire::RankStatus& s) { return s.transfer.phase == TransferPhase::kFailed; });
+    EXPECT_TRUE(target.status().transfer.unusable) << one.what;
+    EXPECT_THAT(target.status().transfer.error, HasSubstr(one.trouble)) << one.what;
+    EXPECT_FALSE(target.heard_of<control::Restore>(1s)) << one.what;
+  }
+}
+
 TEST_F(Checkpoint, AFailedDumpIsReported) {
   RealSidecar source(1, {.place = storage_});
   stop_at_a_gate(source);

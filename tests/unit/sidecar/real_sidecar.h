@@ -90,6 +90,8 @@ class RealSidecar {
     return wire::rank_status_from_json(ask(wire::kStatus, fields).value()).value();
   }
   bsp_ring& ring(std::uint32_t seat = 0) { return *rings_[seat]; }
+  // The key of an exported set, as the kubelet mounts it.
+  void give_key(const std::string& key) const { write("key", key); }
   // What the seat's program finds in its /run/bsp.
   [[nodiscard]] std::filesystem::path seat_dir(std::uint32_t seat) const {
     return seats_ == 1 ? directory_ / "run" : directory_ / "run" / std::format("seat-{}", seat);
@@ -175,7 +177,8 @@ class RealSidecar {
             .run_dir = directory_ / "run",
             .cpu_features = *CpuFeatures::from_names("pni,avx,avx2"),
             .runtime = "aabb",
-            .storage = storage_};
+            .storage = storage_,
+            .set_key = directory_ / "key"};
   }
   void start() {
     loop_ = std::make_unique<net::Loop>();
@@ -197,7 +200,7 @@ class RealSidecar {
     char name[] = "/tmp/bsp-simulated-XXXXXX";
     return ::mkdtemp(name);
   }
-  void write(const char* name, const std::string& text) { std::ofstream(directory_ / name) << text; }
+  void write(const char* name, const std::string& text) const { std::ofstream(directory_ / name) << text; }
   void map_ring(std::uint32_t seat) {
     const Fd file(::open((seat_dir(seat) / "ring").c_str(), O_RDWR | O_CLOEXEC));
     rings_[seat] =

@@ -84,11 +84,25 @@ void add_storage(json& spec, json& volumes, const crds::CheckpointStorage& stora
   if (!security.contains("fsGroup")) security["fsGroup"] = kStorageGroup;
 }
 
+static void mount_volume(json& container, const char* volume, std::string_view path, bool read_only) {
+  json entry{{"name", volume}, {"mountPath", path}};
+  if (read_only) entry["readOnly"] = true;
+  child(container, "volumeMounts", json::value_t::array).push_back(std::move(entry));
+}
+
+void add_set_key(json& volumes, const crds::BspJobSpec& spec) {
+  if (const auto& from = spec.restore_from; from && !from->key_secret.empty())
+    put(volumes, secret_volume(kSetKeyVolume, from->key_secret));
+}
+
+void mount_set_key(json& container, const crds::BspJobSpec& spec) {
+  if (const auto& from = spec.restore_from; from && !from->key_secret.empty())
+    mount_volume(container, kSetKeyVolume, names::kSetKeyDir, true);
+}
+
 void mount_storage(json& container, const crds::CheckpointStorage& storage) {
   const auto mount = [&](const char* volume, std::string_view path, bool read_only) {
-    json entry{{"name", volume}, {"mountPath", path}};
-    if (read_only) entry["readOnly"] = true;
-    child(container, "volumeMounts", json::value_t::array).push_back(std::move(entry));
+    mount_volume(container, volume, path, read_only);
   };
   const auto& s3 = storage.s3;
   if (!s3) {

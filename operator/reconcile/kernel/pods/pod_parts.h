@@ -8,6 +8,7 @@
 
 namespace bsp::crds {
 struct BspJob;
+struct BspJobSpec;
 struct CheckpointStorage;
 }  // namespace bsp::crds
 
@@ -30,5 +31,8 @@ void add_storage(nlohmann::json& spec, nlohmann::json& volumes, const crds::Chec
                  const nlohmann::json& beside);
 // What a container needs to reach it. The operator knows the names of Secrets, not what is in them.
 void mount_storage(nlohmann::json& container, const crds::CheckpointStorage& storage);
+// The same of the key of an exported set with which the job begins, if it does.
+void add_set_key(nlohmann::json& volumes, const crds::BspJobSpec& spec);
+void mount_set_key(nlohmann::json& container, const crds::BspJobSpec& spec);
 
 }  // namespace bsp::reconcile

@@ -232,6 +232,7 @@ json sidecar_container(const crds::BspJob& job, const PodRequest& request, const
                   {{{"name", "bsp-run"}, {"mountPath", names::kRunDir}},
                    {{"name", "bsp-tls"}, {"mountPath", names::kTlsDir}, {"readOnly", true}}}}};
   if (const auto& storage = job.spec.checkpoint.storage) mount_storage(container, *storage);
+  mount_set_key(container, job.spec);
   if (options.scheduled) container["livenessProbe"] = liveness_probe();  // where there is a kubelet
   return container;
 }
@@ -335,6 +336,7 @@ json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDef
   spec["containers"] = std::move(containers);
   // After the program's groups are known: that of the storage is none of them.
   if (const auto& storage = job.spec.checkpoint.storage) add_storage(spec, volumes, *storage, volumes);
+  add_set_key(volumes, job.spec);
   json& init = child(spec, "initContainers", json::value_t::array);
   // First, since the user's own init containers may take long.
   json with_sidecar = json::array({sidecar_container(job, request, name, own_security, options)});

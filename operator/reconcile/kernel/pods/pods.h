@@ -72,6 +72,8 @@ bool keeps_seccomp(const crds::BspJobSpec& spec);
 // Of a job that makes checkpoint sets: where its sidecars put them, or the credentials of a bucket, and its server's CA.
 inline constexpr const char* kSetsVolume = "bsp-sets";
 inline constexpr const char* kSetsCaVolume = "bsp-sets-ca";
+// Of a job that begins with an exported set: its key.
+inline constexpr const char* kSetKeyVolume = "bsp-set-key";
 nlohmann::json make_pod(const crds::BspJob& job, const PodRequest& request, const ImageDefaults& image,
                         const PodOptions& options = {});
 // `files`: names and PEM texts.

@@ -8,6 +8,7 @@
 #include "base/core/log.h"
 #include "base/json/utf8.h"
 #include "base/net/pki.h"
+#include "crds/sets/set_keys.h"
 #include "operator/reconcile/kernel/waves.h"
 
 namespace bsp::reconcile {
@@ -22,13 +23,15 @@ std::optional<migrate::Action> with_key(const migrate::Action& action, const Pre
   if (!needed) return action;
   std::string sets = prepared.signer->sets;
   if (!needed->of_job.empty()) {
+    // Of an exported set, which may be another cluster's: its sidecars have been given the key.
+    if (needed->grant == crds::kKeyInPod) return action.with_key("");
     if (!prepared.signer->sets_of) return std::nullopt;
     auto granted = prepared.signer->sets_of(needed->of_job, needed->grant);
     if (!granted) log_warning("a checkpoint set isn't restored", {{"reason", granted.error().message}});
     if (!granted) return std::nullopt;
     sets = std::move(*granted);
   }
-  const auto key = net::derive_key(sets, std::format("checkpoint set {}", needed->set));
+  const auto key = net::derive_key(sets, crds::set_of_sets(needed->set));
   if (!key) return std::nullopt;
   return action.with_key(base64_encode(*key));
 }

@@ -7,12 +7,13 @@
 
 #include "base/core/hex.h"
 #include "base/net/pki.h"
+#include "crds/sets/set_keys.h"
 #include "operator/kube/client.h"
 
 namespace bsp::reconcile {
 
 Result<std::string> own_sets(std::string_view seed, const std::string& uid) {
-  return net::derive_key(seed, std::format("checkpoint sets of job {}", uid));
+  return net::derive_key(seed, crds::sets_of_job(uid));
 }
 
 Result<std::string> grant_of(std::string_view seed, const std::string& name_space, const std::string& uid) {
@@ -32,7 +33,8 @@ Result<std::string> granted_sets(std::string_view seed, const std::string& name_
 
 bool awaits_source(const crds::BspJob& job) {
   const auto& c = job.status.checkpoint;
-  return job.spec.restore_from && job.metadata.deletion_timestamp == Time{} && (!c || c->ids_used == 0);
+  return job.spec.restore_from && job.spec.restore_from->exported.empty() &&
+         job.metadata.deletion_timestamp == Time{} && (!c || c->ids_used == 0);
 }
 
 SourceJob read_source(kube::Client& client, const crds::BspJob& job,
@@ -74,8 +76,8 @@ SourceJob read_source(kube::Client& client, const crds::BspJob& job,
   if (read->status.checkpoint) source.sets = read->status.checkpoint->sets;
   if (elsewhere && std::erase_if(source.sets, [](const crds::StoredSet& set) { return !set.of_job.empty(); }) > 0 &&
       source.sets.empty()) {
-    source.trouble = std::format("job {} has only the set with which it began, of another job, and none of its own yet",
-                                 name);
+    source.trouble =
+        std::format("job {} has only the set with which it began, of another job, and none of its own yet", name);
     return source;
   }
   const auto granted = grant(read->metadata.uid);
