@@ -34,6 +34,11 @@ void Machine::measure() {
   if (last_stop == 0) return;  // nothing was paused
   if (last_arrival != 0 && last_return > last_arrival) pause.total_ms = ms(last_return - last_arrival);
   if (last_arrival != 0 && last_stop > last_arrival) pause.gate_ms = ms(last_stop - last_arrival);
+  // If clocks were set meanwhile: it can't have been longer than the wave, and Auto's interval between sets follows from it.
+  if (const auto begun = view_.since.find(Phase::kPausing); begun != view_.since.end()) {
+    const double most_ms = to_seconds(view_.now - begun->second) * 1e3;
+    for (double* part : {&pause.total_ms, &pause.gate_ms}) *part = std::min(*part, most_ms);
+  }
   // From the operator's verdict to the first rank that received it: it is stored and sent.
   const auto committed = static_cast<std::uint64_t>(wave_.entered(Phase::kResuming).time_since_epoch().count());
   if (committed != 0 && first_open != ~0ull && first_open > committed) pause.commit_ms = ms(first_open - committed);

@@ -230,6 +230,20 @@ TEST(Checkpoints, OfWhateverSizeTheStatusCanBeRead) {
   EXPECT_TRUE(read) << read.error().message;
 }
 
+TEST(Checkpoints, AClockThatIsSetMakesNoPauseLong) {
+  struct Steps : World {
+    using World::World;
+    void step() { start_ns += 300'000'000'000; }
+  };
+  Steps w({.ranks = 2});
+  stores_sets(w);
+  ASSERT_TRUE(w.run_until(migrate::Phase::kCheckpointing)) << w.trace;
+  w.step();
+  ASSERT_TRUE(has_stored(w, 1)) << w.trace;
+  EXPECT_GT(newest(w).pause_seconds, 0);
+  EXPECT_LT(newest(w).pause_seconds, 30);
+}
+
 TEST(Checkpoints, AStorageThatFailsCostsOnlyTheSet) {
   World w({.ranks = 2});
   stores_sets(w);
