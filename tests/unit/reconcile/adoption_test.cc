@@ -8,14 +8,17 @@
 
 #include "base/core/base64.h"
 #include "base/net/pki.h"
+#include "crds/requests.h"
 #include "crds/sets/exported_set.h"
 #include "crds/sets/set_keys.h"
 #include "operator/reconcile/kernel/checkpoints/checkpoints.h"
+#include "operator/reconcile/shell/job/set_remover.h"
 #include "operator/reconcile/shell/job/source_job.h"
 
 namespace bsp::reconcile {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
@@ -156,6 +159,51 @@ TEST(Adoption, FailsWithAnExportedSetThatDoesNotFit) {
   EXPECT_THAT(adoption.trouble, HasSubstr("spec.restoreFrom.exported: is not base64"));
   EXPECT_FALSE(adoption.waits);
   EXPECT_FALSE(status.checkpoint);
+}
+
+// A job as the API server has it, whose status names these sets.
+kube::Object job_with(const std::string& name, const std::vector<crds::StoredSet>& sets) {
+  crds::BspJob job;
+  job.metadata.name = name;
+  job.metadata.uid = "u-" + name;
+  job.status.checkpoint.emplace();
+  job.status.checkpoint->sets = sets;
+  nlohmann::json object;
+  to_json(object, job);
+  return object;
+}
+
+// It waits for slots, or has yet to store its own, while the other job goes on and lets older ones go.
+TEST(UsedSets, OfAJobThatRunsOnAreKept) {
+  crds::StoredSet used = set_of_ranks(12, 2), own = set_of_ranks(13, 2), of_third = set_of_ranks(3, 2);
+  used.of_job = "u-lbm";
+  used.base = 9;
+  of_third.of_job = "u-third";
+  const std::vector<kube::Object> jobs = {job_with("lbm", {set_of_ranks(20, 2)}),
+                                          job_with("next", {used, own}),
+                                          job_with("other", {of_third}),
+                                          {{"metadata", {{"name", "new"}}}},
+                                          {{"metadata", {{"name", "text"}}}, {"status", "none"}}};
+  const std::vector<UsedSet> found = sets_used(jobs, "u-lbm");
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_EQ(found[0].by, "next");
+  EXPECT_EQ(found[0].set, 12u);
+  EXPECT_EQ(found[0].base, 9u);
+  EXPECT_THAT(sets_used(jobs, "u-next"), SizeIs(0)) << "its own";
+
+  const auto request = [](const migrate::Action& action) {
+    return wire::read_request<wire::KeepSetsRequest>(*action.fields).value();
+  };
+  const migrate::Action asked =
+      migrate::Action::keep_sets({"lbm-r0-g0", 0}, {.below = 21, .keep = {20, 17}, .bases = {17}});
+  EXPECT_EQ(*with_used(asked, {}).fields, *asked.fields);
+  const auto kept = request(with_used(asked, found));
+  EXPECT_EQ(kept.below, 21u);
+  EXPECT_THAT(kept.keep, ElementsAre(20, 17, 12, 9));
+  EXPECT_THAT(kept.bases, ElementsAre(17, 9)) << "as far as set 12 builds on it";
+  const auto base = request(with_used(asked, {{"next", 17, 0}, {"next", 20, 17}}));
+  EXPECT_THAT(base.keep, ElementsAre(20, 17));
+  EXPECT_THAT(base.bases, SizeIs(0)) << "that is needed for itself stays whole";
 }
 
 TEST(Grants, AreOfOneJobInOneNamespace) {

@@ -70,7 +70,10 @@ void Applier::apply(const Observed& o, const Advice& advice, const Work& work, c
   notices_.add(o, advice);
   notices_.add(work.notices);
   for (const migrate::Action& action : work.actions)
-    if (const auto keyed = with_key(action, prepared)) prepared.sidecars.call(*keyed);
+    if (action.kind == migrate::ActionKind::kKeepSets)
+      prepared.sidecars.call(remover_.spare_used(action, o.job));
+    else if (const auto keyed = with_key(action, prepared))
+      prepared.sidecars.call(*keyed);
   // Notices wait while ranks stand still: the machines have better to do.
   if (o.job.status.phase != crds::JobPhase::kMigrating || !stands_still(o)) notices_.write();
   reservation_.keep(work);

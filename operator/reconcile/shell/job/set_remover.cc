@@ -5,11 +5,51 @@
 #include <set>
 
 #include "base/core/log.h"
+#include "crds/requests.h"
 #include "crds/stored_status.h"
 #include "operator/kube/fields.h"
 #include "operator/reconcile/kernel/checkpoints/reclaim.h"
 
 namespace bsp::reconcile {
+namespace {
+
+// A status is a user's to write: more than that it isn't believed.
+constexpr std::size_t kMostUsed = 1000;
+
+}  // namespace
+
+std::vector<UsedSet> sets_used(const std::vector<kube::Object>& jobs, const std::string& uid) {
+  std::vector<UsedSet> used;
+  for (const kube::Object& other : jobs) {
+    if (kube::metadata_text(other, "uid") == uid) continue;
+    const auto status = crds::whole_status(part_at(other, "status"));
+    if (!status) continue;
+    for (const kube::Object& set : part_at(part_at(*status, "checkpoint"), "sets"))
+      if (text_at(set, "ofJob") == uid && used.size() < kMostUsed)
+        used.push_back({kube::metadata_text(other, "name"), count_at<std::uint64_t>(set, "id"),
+                        count_at<std::uint64_t>(set, "base")});
+  }
+  return used;
+}
+
+migrate::Action with_used(const migrate::Action& keep_sets, const std::vector<UsedSet>& used) {
+  if (used.empty()) return keep_sets;
+  auto request = wire::read_request<wire::KeepSetsRequest>(*keep_sets.fields);
+  if (!request) return keep_sets;
+  for (const UsedSet& one : used) {
+    // A base that another set builds on is named as one, and this one is needed for itself.
+    std::erase(request->bases, one.set);
+    if (!std::ranges::contains(request->keep, one.set)) request->keep.push_back(one.set);
+  }
+  for (const UsedSet& one : used) {
+    if (one.base == 0 || std::ranges::contains(request->keep, one.base)) continue;
+    request->keep.push_back(one.base);
+    request->bases.push_back(one.base);
+  }
+  migrate::Action action = migrate::Action::keep_sets(keep_sets.seat, *request);
+  action.token = keep_sets.token;
+  return action;
+}
 
 kube::Key SetRemover::pod() const { return job_ref_.own(kPod, remover_name({job_ref_.at.name, job_ref_.uid})); }
 
@@ -21,26 +61,29 @@ void SetRemover::add_to(Observed& o) const {
     const std::lock_guard lock(state_->mutex);
     o.remover_refused = state_->refused;
   }
-  if (!o.remover.made) o.sets_used_by = used_by(o.job);
+  if (o.remover.made) return;
+  if (const auto by = used(o.job); !by.empty()) o.sets_used_by = by.front().by;
 }
 
-// By what the statuses name, so every job of the namespace and of those that it allows is read; but only until the pod is made. What
-// jobs of other namespaces say holds nobody up.
-std::string SetRemover::used_by(const crds::BspJob& job) const {
+// By what the statuses name, so every job of the namespace and of those that it allows is read; but only until the pod is made, and once
+// for each set. What jobs of other namespaces say holds nobody up.
+std::vector<UsedSet> SetRemover::used(const crds::BspJob& job) const {
   const std::string& own = job_ref_.at.name_space;
-  std::set<std::string> places{own};
-  places.insert(job.spec.checkpoint.allowed_namespaces.begin(), job.spec.checkpoint.allowed_namespaces.end());
-  for (const std::string& place : places) {
-    for (const kube::Object& other : cache_.list(kBspJob, place)) {
-      if (kube::metadata_text(other, "uid") == job_ref_.uid) continue;
-      const auto status = crds::whole_status(part_at(other, "status"));
-      if (!status) continue;
-      for (const kube::Object& set : part_at(part_at(*status, "checkpoint"), "sets"))
-        if (text_at(set, "ofJob") == job_ref_.uid)
-          return (place == own ? "" : place + "/") + kube::metadata_text(other, "name");
+  std::vector<UsedSet> used = sets_used(cache_.list(kBspJob, own), job_ref_.uid);
+  const std::set<std::string> others(job.spec.checkpoint.allowed_namespaces.begin(),
+                                     job.spec.checkpoint.allowed_namespaces.end());
+  for (const std::string& place : others) {
+    if (place == own) continue;
+    for (UsedSet& one : sets_used(cache_.list(kBspJob, place), job_ref_.uid)) {
+      one.by = place + "/" + one.by;
+      used.push_back(std::move(one));
     }
   }
-  return "";
+  return used;
+}
+
+migrate::Action SetRemover::spare_used(const migrate::Action& keep_sets, const crds::BspJob& job) const {
+  return with_used(keep_sets, used(job));
 }
 
 void SetRemover::create(const Observed& o) {

@@ -4,12 +4,24 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "base/core/backoff.h"
 #include "operator/reconcile/kernel/observed.h"
 #include "operator/reconcile/shell/job/job_parts.h"
 
 namespace bsp::reconcile {
+
+// A checkpoint set that the status of another job names, since that job goes on from it until it has stored its own.
+struct UsedSet {
+  std::string by;  // that job
+  std::uint64_t set = 0, base = 0;
+};
+// Of the job with that uid, as far as `jobs` name any.
+std::vector<UsedSet> sets_used(const std::vector<kube::Object>& jobs, const std::string& uid);
+// The same verb, which keeps those, too.
+migrate::Action with_used(const migrate::Action& keep_sets, const std::vector<UsedSet>& used);
 
 class SetRemover {
  public:
@@ -22,6 +34,8 @@ class SetRemover {
 
   // What is known of that pod, and who still needs the sets.
   void add_to(Observed& o) const;
+  // keepSets of a job that runs, so that what others go on from stays.
+  [[nodiscard]] migrate::Action spare_used(const migrate::Action& keep_sets, const crds::BspJob& job) const;
   // Again after a while if it was refused.
   void create(const Observed& o);
   // One that its node has ended, so that another can be made.
@@ -35,7 +49,7 @@ class SetRemover {
     Backoff tries{std::chrono::seconds(1), std::chrono::seconds(15)};
   };
   [[nodiscard]] kube::Key pod() const;
-  [[nodiscard]] std::string used_by(const crds::BspJob& job) const;
+  [[nodiscard]] std::vector<UsedSet> used(const crds::BspJob& job) const;
   static Result<void> make(kube::Client& client, kube::Cache& cache, const JobRef& job, const kube::Object& pod);
 
   kube::Client& client_;
