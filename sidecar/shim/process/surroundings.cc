@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -55,16 +56,39 @@ std::optional<mode_t> mask_now() {
   return static_cast<mode_t>(std::strtoul(status->c_str() + at + std::strlen("\nUmask:\t"), nullptr, 8));
 }
 
-// The program may have lowered how many processes and threads its user may have. Nothing if there is no more to have.
-std::optional<rlimit> raise_processes() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NPROC, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return {};
-  const rlimit raised{.rlim_cur = limit.rlim_max, .rlim_max = limit.rlim_max};
-  return setrlimit(RLIMIT_NPROC, &raised) == 0 ? std::optional(limit) : std::nullopt;
+// The program may have lowered them since MPI_Init: threads, the size of files (ranks share memory in files), memory, timers.
+// Not the limit of descriptors: below it are those that MPI has closed at the gate.
+constexpr int kForMpi[] = {RLIMIT_NPROC, RLIMIT_FSIZE, RLIMIT_AS, RLIMIT_DATA, RLIMIT_MEMLOCK, RLIMIT_SIGPENDING};
+// As large as the largest file that Open MPI makes by itself (a segment of btl/sm) may be, and room for more peers.
+constexpr rlim_t kLeastFile = 64U << 20U;
+
+// As far as the process may; returns them as they were.
+std::map<int, rlimit> raise_limits() {
+  std::map<int, rlimit> before;
+  for (const int resource : kForMpi) {
+    rlimit limit{};
+    if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == limit.rlim_max) continue;
+    const rlimit raised{.rlim_cur = limit.rlim_max, .rlim_max = limit.rlim_max};
+    if (setrlimit(resource, &raised) == 0) before.emplace(resource, limit);
+  }
+  return before;
 }
 
-void set_processes(const std::optional<rlimit>& limit) {
-  if (limit) setrlimit(RLIMIT_NPROC, &*limit);
+void set_limits(const std::map<int, rlimit>& limits) {
+  for (const auto& [resource, limit] : limits) setrlimit(resource, &limit);
+}
+
+// Where mlockall(MCL_FUTURE) locks what is mapped, a mapping fails as a thread does. Else memory is given only when it is used.
+bool can_map_stack() {
+  pthread_attr_t of_threads{};
+  std::size_t size = 0;
+  if (pthread_getattr_default_np(&of_threads) != 0) return true;
+  pthread_attr_getstacksize(&of_threads, &size);
+  pthread_attr_destroy(&of_threads);
+  void* const stack = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+  if (stack == MAP_FAILED) return errno != EAGAIN;
+  munmap(stack, size);
+  return true;
 }
 
 bool is_usable(const std::string& directory) {
@@ -125,11 +149,11 @@ Surroundings::Surroundings(const std::map<std::string, std::string>& of_epoch) {
     setenv(name.c_str(), value.c_str(), 1);
   }
   if (const auto mask = mask_now(); mask && (*mask & kOwner) != 0) mask_ = umask(*mask & ~kOwner);
-  processes_ = raise_processes();
+  limits_ = raise_limits();
 }
 
 Surroundings::~Surroundings() {
-  set_processes(processes_);
+  set_limits(limits_);
   if (mask_) umask(*mask_);
   if (has_opened)
     for (const std::string& name : names_now())
@@ -145,16 +169,25 @@ Surroundings::~Surroundings() {
 
 std::string thread_blocker() {
   const InMpi guard;  // the thread isn't the program's
-  const auto before = raise_processes();
+  const auto before = raise_limits();
   pthread_t thread{};
   const int error = pthread_create(&thread, nullptr, [](void*) -> void* { return nullptr; }, nullptr);
   if (error == 0) pthread_join(thread, nullptr);
-  set_processes(before);
+  const bool must_lock = error == EAGAIN && !can_map_stack();
+  set_limits(before);
   if (error == 0) return "";
   rlimit limit{};
-  getrlimit(RLIMIT_NPROC, &limit);
-  return "no thread can be started (" + std::string(std::strerror(error)) + "; RLIMIT_NPROC is " +
+  getrlimit(must_lock ? RLIMIT_MEMLOCK : RLIMIT_NPROC, &limit);
+  return "no thread can be started (" + std::string(std::strerror(error)) + "; " +
+         (must_lock ? "mlockall(MCL_FUTURE) would lock its stack, and RLIMIT_MEMLOCK is " : "RLIMIT_NPROC is ") +
          std::to_string(limit.rlim_max) + ")";
+}
+
+std::string limit_blocker() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_max >= kLeastFile) return "";
+  return "a hard RLIMIT_FSIZE of " + std::to_string(limit.rlim_max) +
+         " bytes, too few for MPI's files (64 MiB; lower only the soft limit)";
 }
 
 std::string directory_blocker() {

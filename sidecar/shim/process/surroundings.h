@@ -32,7 +32,7 @@ class Surroundings {
   std::set<std::string> names_of_program_;                        // of all variables
   std::map<std::string, std::optional<std::string>> of_program_;  // those that have another value now
   std::optional<mode_t> mask_;
-  std::optional<rlimit> processes_;
+  std::map<int, rlimit> limits_;  // of the program, by resource: those that are raised now
 };
 
 // The directory in which MPI may keep its files: what TMPDIR, TEMP or TMP named in MPI_Init, /tmp, /dev/shm or the run directory. Exits
@@ -41,6 +41,9 @@ std::string directory_for_mpi();
 
 // At a gate: "", or why MPI couldn't start a thread, without which no epoch opens.
 std::string thread_blocker();
+
+// At a gate: "", or which limit that can't be raised again would keep MPI from making the files in which ranks share memory.
+std::string limit_blocker();
 
 // At a gate: "", or why the process couldn't begin again in its working directory, which criu opens and enters as the program's user.
 std::string directory_blocker();

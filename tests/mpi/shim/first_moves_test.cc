@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -24,7 +25,12 @@ TEST_P(FirstMoves, LeaveTheProgramAsItIs) {
   const std::string what = GetParam();
   std::vector<std::string> environment;
   if (what != "tmpdir") environment.push_back("TMPDIR=" + directory.path().string());
-  Job job({.ranks = 2, .program = "shim_first_moves", .arguments = {"1000000", what}, .environment = environment});
+  const std::uint32_t seats = what == "files" ? 2 : 1;  // ranks of a pod share memory in files
+  Job job({.ranks = 2,
+           .seats = seats,
+           .program = "shim_first_moves",
+           .arguments = {"1000000", what},
+           .environment = environment});
   ASSERT_TRUE(job.reach(3));
   for (int epoch = 1; epoch < 4; ++epoch) {
     ASSERT_EQ(job.gate(), Job::Gate::kStopped) << job.reasons() << job.stderr_of(0);
@@ -37,20 +43,37 @@ TEST_P(FirstMoves, LeaveTheProgramAsItIs) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shim, FirstMoves,
-                         testing::Values("umask", "tmpdir", "processes", "death", "dumpable", "clearenv"),
+                         testing::Values("umask", "tmpdir", "processes", "files", "death", "dumpable", "clearenv"),
                          [](const auto& tested) { return std::string(tested.param); });
 
-// A limit that can't be raised again: no epoch could open.
-TEST(Shim, AGateIsPostponedIfNoThreadCanBeStarted) {
+// Limits that can't be raised again: no epoch could open.
+struct Lacking {
+  const char* what;
+  const char* reason;
+};
+class LowLimit : public testing::TestWithParam<Lacking> {};
+
+TEST_P(LowLimit, PostponesTheGateByName) {
   ::umask(022);
-  Job job({.ranks = 2, .program = "shim_first_moves", .arguments = {"1000000", "no processes"}, .environment = {}});
+  Job job({.ranks = 2, .program = "shim_first_moves", .arguments = {"1000000", GetParam().what}, .environment = {}});
   ASSERT_TRUE(job.reach(3));
   ASSERT_EQ(job.gate(), Job::Gate::kPostponed) << job.stderr_of(0);
-  EXPECT_TRUE(job.reasons().contains("no thread can be started (Resource temporarily unavailable; RLIMIT_NPROC is 1)"))
-      << job.reasons();
+  EXPECT_TRUE(job.reasons().contains(GetParam().reason)) << job.reasons();
   job.drop_gate(1);
   job.finish_ok();
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    Shim, LowLimit,
+    testing::Values(Lacking{"no processes",
+                            "no thread can be started (Resource temporarily unavailable; RLIMIT_NPROC is 1)"},
+                    Lacking{"locked", "mlockall(MCL_FUTURE) would lock its stack, and RLIMIT_MEMLOCK is 65536)"},
+                    Lacking{"no files", "a hard RLIMIT_FSIZE of 4096 bytes, too few for MPI's files"}),
+    [](const auto& tested) {
+      std::string name = tested.param.what;
+      std::ranges::replace(name, ' ', '_');
+      return name;
+    });
 
 // The machine's clock is set while the program waits for its first epoch, and at each later reading. How long an epoch took to open isn't
 // read from it either.

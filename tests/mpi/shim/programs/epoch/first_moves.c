@@ -2,6 +2,7 @@
  * limit of processes, and the modes of directories, hold for this program. */
 #define _GNU_SOURCE
 #include <linux/capability.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -16,7 +17,7 @@ static void become_ordinary(void) {
   struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
   struct __user_cap_data_struct sets[2];
   CHECK(setresuid(1000, 0, 0) == 0 && syscall(SYS_capget, &header, sets) == 0);
-  const int dropped[] = {CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_SYS_RESOURCE, CAP_SYS_ADMIN};
+  const int dropped[] = {CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_SYS_RESOURCE, CAP_SYS_ADMIN, CAP_IPC_LOCK};
   for (size_t i = 0; i < sizeof dropped / sizeof *dropped; ++i) {
     sets[dropped[i] / 32].effective &= ~(1u << dropped[i] % 32);
     sets[dropped[i] / 32].permitted &= ~(1u << dropped[i] % 32);
@@ -34,18 +35,34 @@ static mode_t mask_now(void) {
 
 static int is_cleared(void) { return environ[0] != NULL && is(environ[0], "OWN=value") && environ[1] == NULL; }
 
+/* Neither more than before nor less. */
+static struct rlimit limit_of(int resource) {
+  struct rlimit limit;
+  CHECK(getrlimit(resource, &limit) == 0);
+  return limit;
+}
+static int is_limit(int resource, struct rlimit wanted) {
+  const struct rlimit now = limit_of(resource);
+  return now.rlim_cur == wanted.rlim_cur && now.rlim_max == wanted.rlim_max;
+}
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   const int n = supersteps(argc, argv);
   const char* what = argc > 2 ? argv[2] : "";
-  struct rlimit limit, now;
   become_ordinary();
-  CHECK(getrlimit(RLIMIT_NPROC, &limit) == 0);
+  struct rlimit limit = limit_of(RLIMIT_NPROC), file_size = limit_of(RLIMIT_FSIZE), locked = limit_of(RLIMIT_MEMLOCK);
   if (is(what, "umask")) umask(0177);
   if (is(what, "tmpdir")) setenv("TMPDIR", "/proc/nowhere/dir", 1);
   if (is(what, "processes")) limit.rlim_cur = 1;
   if (is(what, "no processes")) limit.rlim_cur = limit.rlim_max = 1;
   CHECK(setrlimit(RLIMIT_NPROC, &limit) == 0);
+  if (is(what, "files")) file_size.rlim_cur = 0;
+  if (is(what, "no files")) file_size.rlim_cur = file_size.rlim_max = 4096;
+  CHECK(setrlimit(RLIMIT_FSIZE, &file_size) == 0);
+  if (is(what, "locked")) locked.rlim_cur = locked.rlim_max = 65536;
+  CHECK(setrlimit(RLIMIT_MEMLOCK, &locked) == 0);
+  if (is(what, "locked")) CHECK(mlockall(MCL_FUTURE) == 0);
   if (is(what, "death")) CHECK(prctl(PR_SET_PDEATHSIG, SIGUSR2) == 0);
   prctl(PR_SET_DUMPABLE, is(what, "dumpable") ? 0 : 1);
   if (is(what, "clearenv")) clearenv(), setenv("OWN", "value", 1);
@@ -54,7 +71,7 @@ int main(int argc, char** argv) {
     edge();
     CHECK(mask_now() == (is(what, "umask") ? 0177 : 022));
     if (is(what, "tmpdir")) CHECK(is(getenv("TMPDIR"), "/proc/nowhere/dir"));
-    CHECK(getrlimit(RLIMIT_NPROC, &now) == 0 && now.rlim_cur == limit.rlim_cur && now.rlim_max == limit.rlim_max);
+    CHECK(is_limit(RLIMIT_NPROC, limit) && is_limit(RLIMIT_FSIZE, file_size) && is_limit(RLIMIT_MEMLOCK, locked));
     CHECK(prctl(PR_GET_PDEATHSIG, &signal) == 0 && signal == (is(what, "death") ? SIGUSR2 : 0));
     CHECK(prctl(PR_GET_DUMPABLE) == (is(what, "dumpable") ? 0 : 1));
     if (is(what, "clearenv")) CHECK(is_cleared());
