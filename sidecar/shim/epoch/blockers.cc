@@ -9,6 +9,7 @@
 #include "sidecar/shim/objects/tool_interface.h"
 #include "sidecar/shim/objects/windows.h"
 #include "sidecar/shim/process/leftovers.h"
+#include "sidecar/shim/process/mapped_memory.h"
 #include "sidecar/shim/process/proc_files.h"
 #include "sidecar/shim/process/state.h"
 #include "sidecar/shim/process/surroundings.h"
@@ -36,6 +37,7 @@ Blocker blocker() {
   const auto lasting = [](std::string reason) { return Blocker{.reason = std::move(reason)}; };
   if (std::string of_window = window_blocker(); !of_window.empty()) return lasting(of_window);
   if (std::string of_ranks = parting_blocker(parts_from); !of_ranks.empty()) return lasting(of_ranks);
+  if (std::string of_memory = shared_mapping_blocker(); !of_memory.empty()) return lasting(of_memory);
   if (std::string of_file = file_blocker(); !of_file.empty()) return lasting(of_file);
   if (std::string of_comm = revoked_blocker(); !of_comm.empty()) return lasting(of_comm);
   if (std::string of_tools = tools_blocker(); !of_tools.empty()) return lasting(of_tools);

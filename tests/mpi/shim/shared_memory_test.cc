@@ -96,5 +96,22 @@ TEST_F(SharedMemory, ThatAWindowOfTheWorldHadHoldsRanksTogether) {
   expect_sizes({" 2", " 2"});
 }
 
+// Without MPI: the copy that moves would be another memory.
+TEST(OwnMemory, OfRanksOfOnePodPostponesEveryGate) {
+  Job job({.ranks = 2, .seats = 2, .program = "shim_own_memory", .arguments = {kLong, "common"}, .environment = {}});
+  ASSERT_TRUE(job.reach(3)) << job.stderr_of(0);
+  ASSERT_EQ(job.gate(2), Job::Gate::kPostponed) << job.stderr_of(0);
+  EXPECT_TRUE(job.reasons().contains("/dev/shm/bsp-own-memory-")) << job.reasons();
+  EXPECT_TRUE(job.reasons().contains("memory that another rank of this pod has mapped, too")) << job.reasons();
+  job.drop_gate(0);
+  job.finish_ok();
+}
+
+TEST(OwnMemory, OfOneRankHoldsNobody) {
+  Job job({.ranks = 2, .seats = 2, .program = "shim_own_memory", .arguments = {kLong, "own"}, .environment = {}});
+  job.go_through(2);
+  job.finish_ok();
+}
+
 }  // namespace
 }  // namespace bsp::test
