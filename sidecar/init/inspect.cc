@@ -10,6 +10,7 @@
 #include <charconv>
 #include <cstring>
 #include <format>
+#include <limits>
 #include <ranges>
 #include <vector>
 
@@ -40,7 +41,8 @@ constexpr Rule kRules[] = {
     {"/dev/infiniband/", "an InfiniBand device"},
 };
 
-constexpr std::int64_t kQueueFileSystem = 0x19800202;  // MQUEUE_MAGIC
+constexpr std::int64_t kQueueFileSystem = 0x19800202;     // MQUEUE_MAGIC
+constexpr std::int64_t kHugePageFileSystem = 0x958458f6;  // HUGETLBFS_MAGIC
 constexpr const char* kQueues = "/dev/mqueue";
 constexpr std::string_view kDeleted = " (deleted)";
 
@@ -66,11 +68,15 @@ std::optional<std::string> unmovable_object(const std::string& process, const st
   if (target.starts_with('/')) {
     if (::statfs((process + "/fd/" + fd).c_str(), &kind) != 0) return unreadable("a file", std::strerror(errno));
     if (kind.f_type == kQueueFileSystem) return "a POSIX message queue";
+    if (kind.f_type == kHugePageFileSystem)
+      return "a file of huge pages, which criu can't reopen; use madvise(MADV_HUGEPAGE)";
   }
   if (target == "anon_inode:[eventfd]" || target.starts_with("pipe:")) {
     const auto info = read_file(process + "/fdinfo/" + fd);
     if (!info) return unreadable(target.starts_with("pipe:") ? "a pipe" : "an eventfd", info.error().message);
     if (is_semaphore(*info)) return "an eventfd made with EFD_SEMAPHORE, which criu makes an ordinary one";
+    if (eventfd_count(*info) > std::numeric_limits<std::uint32_t>::max())
+      return "an eventfd whose count has more than 32 bits, of which criu keeps 32; read it";
     if (target.starts_with("pipe:") && (flags_of(*info) & O_DIRECT) != 0)
       return "a pipe made with O_DIRECT, whose packets criu can't tell apart";
   }
@@ -140,6 +146,17 @@ std::optional<std::string> unmovable(std::string_view target) {
 }
 
 bool is_semaphore(std::string_view fdinfo) { return fdinfo.contains("\neventfd-semaphore: 1"); }
+
+std::uint64_t eventfd_count(std::string_view fdinfo) {
+  constexpr std::string_view kKey = "\neventfd-count:";
+  const std::size_t at = fdinfo.find(kKey);
+  if (at == std::string_view::npos) return 0;
+  const std::size_t digits = fdinfo.find_first_not_of(' ', at + kKey.size());
+  std::uint64_t count = 0;
+  if (digits != std::string_view::npos)
+    std::from_chars(fdinfo.data() + digits, fdinfo.data() + fdinfo.size(), count, 16);
+  return count;
+}
 
 unsigned flags_of(std::string_view fdinfo) {
   constexpr std::string_view kKey = "flags:\t";

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,9 +21,10 @@ std::optional<std::string> unmovable(std::string_view target);
 bool has_seccomp_filter(std::string_view status);
 
 // What /proc/<pid>/fdinfo says of a descriptor: its flags, as open(2) takes them; whether it is an eventfd made with EFD_SEMAPHORE (Linux
-// 6.5 or newer).
+// 6.5 or newer); the count of an eventfd, 0 of others.
 unsigned flags_of(std::string_view fdinfo);
 bool is_semaphore(std::string_view fdinfo);
+std::uint64_t eventfd_count(std::string_view fdinfo);
 
 // The access mode of an open file from its /proc/<pid>/fdinfo, as access(2) takes it.
 int access_mode(std::string_view fdinfo);

@@ -60,6 +60,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Thing{"semaphore-set", "a System V semaphore set"},
                       Thing{"message-queue", "a System V message queue"}, Thing{"inotify", "is an inotify watch"},
                       Thing{"eventfd-semaphore", "is an eventfd made with EFD_SEMAPHORE"},
+                      Thing{"eventfd-wide", "is an eventfd whose count has more than 32 bits"},
+                      Thing{"huge-pages", "is a file of huge pages"},
                       Thing{"packet-pipe", "is a pipe made with O_DIRECT"},
                       Thing{"named-semaphore", "(as after sem_open)"}, Thing{"udp", "an open socket"},
                       Thing{"unix-pair", "an open socket"}, Thing{"netlink", "an open socket"}),

@@ -44,6 +44,20 @@ static void a_semaphore_eventfd(int round) {
   if (round && (read(fd, &got, 8) != 8 || got != 1)) loss("eventfd", "that it counts as a semaphore");
 }
 
+/* Its initial count, as eventfd(2) takes it, has 32 bits. */
+static void a_wide_eventfd(int round) {
+  const unsigned long count = (1ul << 32) + 5;
+  unsigned long got = 0;
+  if (round == 0) must((fd = eventfd(0, 0)) >= 0 && write(fd, &count, 8) == 8, "eventfd");
+  if (round && (read(fd, &got, 8) != 8 || got != count)) loss("eventfd", "its count");
+  if (round) must(write(fd, &count, 8) == 8, "eventfd");
+}
+
+static void huge_pages(int round) {
+  if (round == 0) must((fd = memfd_create("pages", MFD_HUGETLB)) >= 0, "memfd");
+  if (fcntl(fd, F_GETFD) < 0) loss("memfd", "of huge pages");
+}
+
 /* The flags of what CRIU makes again by its content. */
 static int has(int descriptor, int flags) { return (fcntl(descriptor, F_GETFL) & flags) == flags; }
 
@@ -402,6 +416,8 @@ int main(int argc, char** argv) {
     void (*run)(int round);
   } kThings[] = {{"eventfd", an_eventfd},
                  {"eventfd-semaphore", a_semaphore_eventfd},
+                 {"eventfd-wide", a_wide_eventfd},
+                 {"huge-pages", huge_pages},
                  {"descriptor-flags", descriptor_flags},
                  {"epoll-flags", epoll_flags},
                  {"memfd-seals", memfd_seals},

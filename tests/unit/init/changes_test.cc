@@ -192,5 +192,12 @@ TEST(OpenFiles, AreReopenedWithTheirMode) {
   EXPECT_EQ(access_mode("pos:\t0\nflags:\t012000000\n"), F_OK);
 }
 
+TEST(Inspect, ReadsAnEventfdsCount) {
+  EXPECT_EQ(eventfd_count("pos:\t0\nflags:\t02\neventfd-count:         fffffffe\neventfd-id: 3\n"), 0xfffffffe);
+  EXPECT_EQ(eventfd_count("flags:\t02\neventfd-count: fffffffffffffffe\n"), 0xfffffffffffffffe);
+  EXPECT_EQ(eventfd_count("pos:\t0\nflags:\t02\n"), 0u);
+  EXPECT_EQ(eventfd_count("flags:\t02\neventfd-count:   "), 0u);
+}
+
 }  // namespace
 }  // namespace bsp::init
