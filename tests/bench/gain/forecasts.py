@@ -36,10 +36,15 @@ def moved(call):
     return dict(zip(moves.get("rank", []), zip(moves.get("from", []), moves.get("to", []))))
 
 
+def node(call, processor):
+    """Its name. Each snapshot numbers its processors anew, those of the ranks first, and a node's slots are processors of one name."""
+    return call["snapshot"]["platform"]["processors"]["name"][processor]
+
+
 def happened(call, later):
     """Whether the ranks are on their targets at the next call: waves may be rolled back."""
     on = later["snapshot"]["ranks"]["processor"]
-    return all(on[rank] == target for rank, (_, target) in moved(call).items())
+    return all(node(later, on[rank]) == node(call, target) for rank, (_, target) in moved(call).items())
 
 
 def error_of(values):
@@ -90,8 +95,9 @@ def waves(calls):
         after = [s for window in measured[n + 1:last + 1] for s in window][:COMPARED]
         if len(before) < 2 or len(after) < 2 or not happened(call, calls[n + 1]):
             continue
-        touched = {node for way in moves.values() for node in way}
-        stayed = [rank for rank, on in enumerate(call["snapshot"]["ranks"]["processor"]) if rank not in moves and on not in touched]
+        touched = {node(call, processor) for way in moves.values() for processor in way}
+        on = call["snapshot"]["ranks"]["processor"]
+        stayed = [rank for rank, there in enumerate(on) if rank not in moves and node(call, there) not in touched]
         wave["gain"], wave["error"] = realised(before, after, stayed)
     return found
 

@@ -22,7 +22,8 @@ def window(first, count, seconds, load=1.0):
 
 def call(supersteps, on, before=1.0, after=None, migrates=True, **rules):
     moves = {} if after is None else {"moves": {"rank": [0], "from": [on[0]], "to": [4 if on[0] == 0 else 0]}}
-    return {"snapshot": {"ranks": {"processor": on}}, "supersteps": supersteps, "params": {"migrates": migrates},
+    platform = {"processors": {"name": ["slow-0", "slow-1", "slow-2", "slow-3", "fast-0"]}}
+    return {"snapshot": {"platform": platform, "ranks": {"processor": on}}, "supersteps": supersteps, "params": {"migrates": migrates},
             "plan": {"superstep": supersteps[-1]["superstep"], "forecast": {"before": before, "after": after or before}, "rules": rules, **moves}}
 
 
@@ -33,6 +34,11 @@ class Waves(unittest.TestCase):
         self.assertAlmostEqual(wave["forecast"], 0.25)
         self.assertAlmostEqual(wave["gain"], 0.2)
         self.assertAlmostEqual(wave["error"], 0)
+
+    def test_each_snapshot_numbers_its_processors_anew(self):
+        later = call(window(11, 10, 0.8), [0, 1, 2, 3])
+        later["snapshot"]["platform"] = {"processors": {"name": ["fast-0", "slow-1", "slow-2", "slow-3", "slow-0"]}}
+        self.assertAlmostEqual(forecasts.waves([call(window(1, 10, 1.0), HOME, 1.0, 0.75), later])[0]["gain"], 0.2)
 
     def test_what_those_that_stayed_saw_is_no_gain(self):
         wave, = forecasts.waves([call(window(1, 10, 1.0), HOME, 1.0, 0.8), call(window(11, 10, 0.8, load=1.5), AWAY)])
