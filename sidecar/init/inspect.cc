@@ -1,13 +1,16 @@
 #include "sidecar/init/inspect.h"
 
 #include <fcntl.h>
+#include <linux/kcmp.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstdlib>
 #include <cstring>
 #include <format>
 #include <limits>
@@ -86,6 +89,16 @@ std::optional<std::string> unmovable_object(const std::string& process, const st
     if (!info) return unreadable("an inotify", info.error().message);
     if (info->contains("\ninotify wd:")) return "an inotify watch";
   }
+  return std::nullopt;
+}
+
+// What this thread doesn't share with the process; criu looks at the process alone. Nothing of a thread that has just ended.
+std::optional<std::string> own_of_thread(pid_t process, const std::string& thread) {
+  const auto differs = [&](int what) {
+    return ::syscall(SYS_kcmp, process, static_cast<pid_t>(std::atoi(thread.c_str())), what, 0, 0) > 0;
+  };
+  if (differs(KCMP_FILES)) return "descriptors";
+  if (differs(KCMP_FS)) return "a working directory and umask";
   return std::nullopt;
 }
 
@@ -222,6 +235,9 @@ Result<void> check_movable(pid_t pid, const User& user) {
     if (has_seccomp_filter(status))
       return fail(ErrorCode::kRefused,
                   "not migratable now: the program runs under a seccomp filter, which criu can't suspend");
+    if (const auto own = own_of_thread(pid, thread))
+      return fail(ErrorCode::kRefused, "not migratable now: thread " + thread + " has " + *own +
+                                           " of its own (unshare), which criu takes for the process's");
   }
   BSP_TRY(const std::string directory, read_link(process + "/cwd"));
   if (!directory.ends_with(kDeleted) && ::faccessat(AT_FDCWD, directory.c_str(), R_OK | X_OK, AT_EACCESS) != 0 &&

@@ -61,6 +61,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Thing{"message-queue", "a System V message queue"}, Thing{"inotify", "is an inotify watch"},
                       Thing{"eventfd-semaphore", "is an eventfd made with EFD_SEMAPHORE"},
                       Thing{"eventfd-wide", "is an eventfd whose count has more than 32 bits"},
+                      Thing{"own-descriptors", "has descriptors of its own"},
+                      Thing{"own-directory", "has a working directory and umask of its own"},
                       Thing{"huge-pages", "is a file of huge pages"},
                       Thing{"packet-pipe", "is a pipe made with O_DIRECT"},
                       Thing{"named-semaphore", "(as after sem_open)"}, Thing{"udp", "an open socket"},

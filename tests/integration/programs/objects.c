@@ -3,9 +3,11 @@
 #include <fcntl.h>
 #include <mqueue.h>
 #include <poll.h>
+#include <pthread.h>
 #include <pty.h>
 #include <sched.h>
 #include <semaphore.h>
+#include <stdatomic.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
@@ -57,6 +59,24 @@ static void huge_pages(int round) {
   if (round == 0) must((fd = memfd_create("pages", MFD_HUGETLB)) >= 0, "memfd");
   if (fcntl(fd, F_GETFD) < 0) loss("memfd", "of huge pages");
 }
+
+/* As a file server has for each client. */
+static int what_it_has;
+static atomic_int has_it;
+static void* with_its_own(void* unused) {
+  must(!unshare(what_it_has), "unshare");
+  has_it = 1;
+  for (;;) pause();
+  return unused;
+}
+static void a_thread_with_its_own(int what, int round) {
+  pthread_t thread;
+  what_it_has = what;
+  if (round == 0) must(!pthread_create(&thread, NULL, with_its_own, NULL), "pthread_create");
+  while (!has_it) sched_yield();
+}
+static void own_descriptors(int round) { a_thread_with_its_own(CLONE_FILES, round); }
+static void own_directory(int round) { a_thread_with_its_own(CLONE_FS, round); }
 
 /* The flags of what CRIU makes again by its content. */
 static int has(int descriptor, int flags) { return (fcntl(descriptor, F_GETFL) & flags) == flags; }
@@ -417,6 +437,8 @@ int main(int argc, char** argv) {
   } kThings[] = {{"eventfd", an_eventfd},
                  {"eventfd-semaphore", a_semaphore_eventfd},
                  {"eventfd-wide", a_wide_eventfd},
+                 {"own-descriptors", own_descriptors},
+                 {"own-directory", own_directory},
                  {"huge-pages", huge_pages},
                  {"descriptor-flags", descriptor_flags},
                  {"epoll-flags", epoll_flags},
