@@ -9,10 +9,10 @@ namespace {
 
 constexpr std::string_view kDirectory = " /dev/shm/";
 
-// Of MPI's libraries: they last as long as an epoch.
+// Of MPI's libraries, as osc_rdma.… of a window: they last as long as an epoch.
 bool is_of_mpi(std::string_view path) {
   if (path.starts_with("/dev/shm/" + std::string(names::kSharedSegment))) return true;
-  for (const std::string_view name : {"open_mpi", "ompi", "osc_sm", "pmix", "prte"})
+  for (const std::string_view name : {"open_mpi", "ompi", "osc_", "pmix", "prte"})
     if (path.contains(name)) return true;
   return false;
 }
