@@ -87,7 +87,7 @@ class HeldJobs {
     if (holder_.empty()) return false;
     const auto [known, is_new] = of_another_.try_emplace(name_space, false);
     if (!is_new) return known->second;
-    const auto lease = client_.get({reconcile::kHoldLease, name_space, reconcile::NamespaceHolds::lease_name()});
+    const auto lease = client_.get({kube::kLease, name_space, reconcile::NamespaceHolds::lease_name()});
     if (!lease) return false;
     const Object& spec = part_at(*lease, "spec");
     const std::string holder = text_at(spec, "holderIdentity");

@@ -9,8 +9,6 @@
 namespace bsp::kube {
 namespace {
 
-const Kind kLeaseKind{"coordination.k8s.io/v1", "Lease"};
-
 Duration duration_in(const Object& spec) {
   const Object& seconds = part_at(spec, "leaseDurationSeconds");
   return std::chrono::seconds(
@@ -32,8 +30,8 @@ Duration boot_time() {
 
 std::optional<Object> Candidate::next(const Object* lease, Duration now, Time wall) {
   Object written = lease ? *lease
-                         : Object{{"apiVersion", kLeaseKind.api_version},
-                                  {"kind", kLeaseKind.kind},
+                         : Object{{"apiVersion", kLease.api_version},
+                                  {"kind", kLease.kind},
                                   {"metadata", {{"name", options_.name}, {"namespace", options_.name_space}}}};
   Object& spec = written["spec"];
   if (!spec.is_object()) spec = Object::object();

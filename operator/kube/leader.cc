@@ -8,11 +8,6 @@
 #include "operator/kube/fields.h"
 
 namespace bsp::kube {
-namespace {
-
-const Kind kLease{"coordination.k8s.io/v1", "Lease"};
-
-}  // namespace
 
 Result<std::unique_ptr<LeaderElection>> LeaderElection::create(Client& client, LeaderOptions options,
                                                                std::function<Result<void>(bool)> on_change) {

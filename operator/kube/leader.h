@@ -23,6 +23,8 @@
 
 namespace bsp::kube {
 
+inline const Kind kLease{"coordination.k8s.io/v1", "Lease"};
+
 struct LeaderOptions {
   std::string name_space;
   std::string name;

@@ -19,7 +19,6 @@ using nlohmann::json;
 
 namespace {
 constexpr int kCompetesAgain = 2 * kTicksPerSecond;
-const kube::Kind kLease{"coordination.k8s.io/v1", "Lease"};
 
 reconcile::ShellOptions shell_options(const std::string& release, const Swarm& swarm) {
   reconcile::ShellOptions options;
@@ -186,7 +185,7 @@ void Operator::compete() {
   if (world_.tick() < competes_at_) return;
   competes_at_ = world_.tick() + kCompetesAgain;
   const Duration began = kube::boot_time();
-  const auto lease = client_->get({kLease, kNameSpace, release_});
+  const auto lease = client_->get({kube::kLease, kNameSpace, release_});
   if (!lease && lease.error().code != ErrorCode::kNotFound) return;
   const auto next = candidate_->next(lease ? &*lease : nullptr, began, SystemClock::now());
   if (next && (lease ? client_->update(*next) : client_->create(*next))) candidate_->written(began);

@@ -62,7 +62,7 @@ void NamespaceHolds::job_is_gone(const std::string& job_key, bool was_last) {
   }
   const std::lock_guard lock(space->mutex);
   if (!space->candidate.leads(now_())) return;
-  const kube::Key key{kHoldLease, name_space, lease_name()};
+  const kube::Key key{kube::kLease, name_space, lease_name()};
   // Nobody misses it, so it isn't tried again: the next one finds a Lease that is over.
   const auto lease = client_.get(key);
   if (!lease || text_at(part_at(*lease, "spec"), "holderIdentity") != identity_) return;
@@ -105,7 +105,7 @@ bool NamespaceHolds::failed(OfSpace& space, const std::string& name_space, const
 
 bool NamespaceHolds::compete(OfSpace& space, const std::string& name_space) {
   const Duration began = now_();
-  const auto lease = client_.get({kHoldLease, name_space, lease_name()});
+  const auto lease = client_.get({kube::kLease, name_space, lease_name()});
   const bool none = !lease && lease.error().code == ErrorCode::kNotFound;
   if (!lease && !none) {
     space.unguarded |= is_refusal(lease.error());

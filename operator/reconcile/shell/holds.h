@@ -25,8 +25,6 @@
 
 namespace bsp::reconcile {
 
-inline const kube::Kind kHoldLease{"coordination.k8s.io/v1", "Lease"};
-
 // Thread-safe.
 class NamespaceHolds {
  public:

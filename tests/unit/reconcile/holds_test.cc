@@ -125,7 +125,7 @@ TEST_F(Holds, WhatATenantWritesIntoTheLeaseStopsNothingButTheirs) {
 }
 
 TEST_F(Holds, TheLeaseGoesWithTheLastJobOfTheNamespace) {
-  const kube::Key key{kHoldLease, "default", NamespaceHolds::lease_name()};
+  const kube::Key key{kube::kLease, "default", NamespaceHolds::lease_name()};
   ASSERT_TRUE(both({}).first.ours);
   one_.job_is_gone("default/a", false);
   two_.job_is_gone("default/a", true);
