@@ -160,6 +160,7 @@ TEST_P(Pages, EverySuperstepOfEveryRankArrives) {
   // As in the shell: reports go to the collector, which says what to request next.
   observe::Collector collector(ranks, 2);
   std::set<std::uint64_t> complete;
+  std::set<std::string> rejected;
   const auto deadline = std::chrono::steady_clock::now() + 250s;
   while (complete.size() < supersteps && std::chrono::steady_clock::now() < deadline) {
     json members = set.members();
@@ -168,9 +169,11 @@ TEST_P(Pages, EverySuperstepOfEveryRankArrives) {
     ::poll(nullptr, 0, 50);
     for (const wire::RankReport& report : sidecars.take_reports()) collector.add(report);
     while (const auto step = collector.take()) complete.insert(step->superstep.value);
+    for (const SidecarFacts& facts : std::views::values(sidecars.facts()))
+      if (!facts.rejected.empty() && !facts.rejected.ends_with("no answer in time")) rejected.insert(facts.rejected);
   }
-  EXPECT_EQ(complete.size(), supersteps) << "rejected messages: " << thread.rejected();
-  EXPECT_EQ(thread.rejected(), 0u);  // as every message beyond its limit is
+  EXPECT_EQ(complete.size(), supersteps);
+  EXPECT_TRUE(rejected.empty()) << *rejected.begin();  // as every message beyond its limit is, unlike one that a busy machine delays
 }
 
 INSTANTIATE_TEST_SUITE_P(
