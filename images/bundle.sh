@@ -44,7 +44,7 @@ if built bsp-simulate; then
   mkdir -p "$new/host/bin"
   ln -s ../../simulator/bin/bsp-simulate "$new/host/bin/bsp-simulate"
 fi
-tests_programs="lattice_boltzmann_stamping stamper moved_clocks moved_files moved_fortran moved_windows shared_files held_back shim_blocking_calls shim_undelivered"  # a release doesn't have them
+tests_programs="lattice_boltzmann_stamping stamper moved_clocks moved_files moved_fortran moved_guards moved_windows shared_files held_back shim_blocking_calls shim_undelivered"  # a release doesn't have them
 for app in lattice_boltzmann smith_waterman lu fractal $tests_programs; do
   built $app && install -m755 "$build/bin/$app" "$new/apps/bin/$app"
 done

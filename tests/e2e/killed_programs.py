@@ -28,6 +28,7 @@ OWN = {
     "moved_clocks": (["moved_clocks", TOLD], "OK clocks"),
     "moved_windows": (["moved_windows", ENDLESS, TOLD], "OK windows"),
     "moved_files": (["moved_files", ENDLESS, "/data", TOLD], "OK files"),
+    "moved_guards": (["moved_guards", ENDLESS, TOLD], "OK guards"),
     "moved_fortran": (["moved_fortran", ENDLESS, TOLD], "OK fortran"),
     "blocking_calls": (["shim_blocking_calls", "threads", TOLD], "ok blocking calls"),
     "undelivered": (["shim_undelivered", ENDLESS, TOLD], "ok undelivered"),

@@ -8,7 +8,7 @@ import sys
 import tempfile
 import unittest
 
-from local_job import TOLD, LocalJob
+from local_job import TOLD, LocalJob, wait_for
 
 ENDLESS = "1000000000"  # supersteps; TOLD ends them
 MOVES = [("0", "fast"), ("1", "fast"), ("0", "slow")]
@@ -53,6 +53,30 @@ class Programs(unittest.TestCase):
                 supersteps = str(len(written[0]["events"]) // 16)  # a long of each of two ranks
         self.assertEqual(set(written[0]), {"field", "events"})
         self.assertTrue(written[0] == written[1])  # not assertEqual, which would print them
+
+    def test_guard_pages_guard(self):
+        """While ranks move, and after a loss from which the job goes on with a checkpoint set."""
+        command = ["moved_guards", ENDLESS, TOLD]
+        with tempfile.TemporaryDirectory(prefix="bsp-e2e-guards-", dir="/tmp") as sets:
+            with LocalJob("e2e-guards", command, pools="slow=2x0.5,fast=2x0.5", spec="checkpoint: {interval: 1h}", backoff=1,
+                          checkpoints=os.path.join(sets, "sets")) as run:
+                run.wait_for_superstep(3)
+                moved = run.local("migrate", "0", "--to", "fast", "--wait")
+                self.assertEqual(moved.returncode, 0, moved.stdout + moved.stderr)
+                made = run.local("checkpoint", "--wait")
+                self.assertEqual(made.returncode, 0, made.stdout + made.stderr)
+                run.kill_pods([run.job()["ranks"][1]["pod"]])
+                wait_for("the next attempt", lambda: run.ended() or (run.job().get("attempt") == 1 and run.job()["phase"] == "Running"), 300)
+                self.assertEqual(run.job()["checkpoint"]["restored"], 1)
+                here = run.job()["ranks"][0]["set"]
+                moved = run.local("migrate", "0", "--to", "slow" if here == "fast" else "fast", "--wait")
+                self.assertEqual(moved.returncode, 0, moved.stdout + moved.stderr)
+                run.tell()
+                status, output = run.wait()
+                self.assertEqual(status, 0, output)
+                said = re.search(r"OK guards (\d+) [0-9A-F]{16}", "\n".join(run.summary()["rank0_output"]))
+        self.assertTrue(said, output)
+        self.assertIn(said.group(), self.output("guards", ["moved_guards", said.group(1)], []))
 
     def test_fortran_gives_the_same_result(self):
         moved = re.search(r"OK fortran (\d+) [0-9A-F]{16}", self.output("fortran", ["moved_fortran", ENDLESS, TOLD], MOVES))

@@ -1,5 +1,7 @@
 # MPI programs that check themselves while their ranks move; images/bundle.sh puts them into the image of the applications.
 add_executable(moved_clocks ${CMAKE_CURRENT_SOURCE_DIR}/programs/moved_clocks.c)
+add_executable(moved_guards ${CMAKE_CURRENT_SOURCE_DIR}/programs/moved_guards.c)
+target_link_libraries(moved_guards PRIVATE MPI::MPI_C Threads::Threads)
 add_executable(moved_windows ${CMAKE_CURRENT_SOURCE_DIR}/programs/moved_windows.c)
 add_executable(moved_files ${CMAKE_CURRENT_SOURCE_DIR}/programs/moved_files.c)
 add_executable(shared_files ${CMAKE_CURRENT_SOURCE_DIR}/programs/shared_files.c)

@@ -331,6 +331,27 @@ void move_twice(const PodOptions& program, const PodOptions& target) {
   EXPECT_EQ(exited->number("code"), 0);
 }
 
+void fail_twice(const PodOptions& program) {
+  Pod pod(program);
+  for (const bool killed : {false, true}) {
+    ASSERT_TRUE(pod.expect(control::Stopped::kVerb)) << pod.errors();
+    auto session = transfer::CaptureSession::open(pod.images(), "broken");
+    ASSERT_TRUE(session);
+    // The capture socket is not read: criu hangs in the middle of its first larger file.
+    pod.send(control::Dump::kVerb, {{"migration", "broken"}});
+    ASSERT_TRUE(pod.expect(control::Dumping::kVerb));
+    if (!killed) pod.send(control::Abandon::kVerb, {{"migration", "broken"}});
+    for (const int criu : killed ? pod.find("criu") : std::vector<int>()) ::kill(criu, SIGKILL);
+    ASSERT_TRUE(pod.expect(control::DumpFailed::kVerb));
+    session->reset();
+    pod.send(control::Continue::kVerb);
+  }
+  const auto exited = pod.expect(control::Exited::kVerb);
+  ASSERT_TRUE(exited);
+  EXPECT_EQ(pod.errors(), "");
+  EXPECT_EQ(exited->number("code"), 0);
+}
+
 void stay_for(const std::string& reason, const PodOptions& program, const PodOptions& target) {
   Pod source(program);
   ASSERT_TRUE(source.expect(control::Stopped::kVerb)) << source.errors();

@@ -97,6 +97,8 @@ void move(Pod& source, Pod& target, const std::string& migration);
 
 // The program moves to a pod with the options `target`, and from there to another, and exits with 0.
 void move_twice(const PodOptions& program, const PodOptions& target);
+// Dumps of the program are abandoned half-way and killed; it continues each time, and exits with 0.
+void fail_twice(const PodOptions& program);
 // The program can't be dumped, for `reason`, and continues.
 void stay_for(const std::string& reason, const PodOptions& program, const PodOptions& target);
 

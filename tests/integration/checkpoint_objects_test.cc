@@ -41,6 +41,13 @@ TEST_P(Blocking, IsReportedAndTheProgramContinues) {
   stay_for(GetParam().reason, options({"/objects", GetParam().name}), options());
 }
 
+class GuardPages : public Objects {};
+TEST_F(GuardPages, GuardAfterTwoMoves) { move_twice(options({"/guards"}), options()); }
+TEST_F(GuardPages, InLockedMemoryBlock) {
+  stay_for("madvise(MADV_GUARD_INSTALL) of the guard pages at", options({"/guards", "locked"}), options());
+}
+TEST_F(GuardPages, GuardAfterDumpsThatFailed) { fail_twice(options({"/guards"})); }
+
 INSTANTIATE_TEST_SUITE_P(Things, Moving,
                          ::testing::Values(Thing{"eventfd"}, Thing{"epoll"}, Thing{"signalfd"}, Thing{"inotify-unused"},
                                            Thing{"memfd"}, Thing{"posix-memory"}, Thing{"unlinked-semaphore"},

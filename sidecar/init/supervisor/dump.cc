@@ -42,6 +42,7 @@ Result<void> Dump::try_to_begin() {
   BSP_TRY(const ProcessStat stat, process_stat(program_.pid));
   if (stat.state != 'T') return fail(ErrorCode::kRefused, "the program is not stopped", true);
   BSP_CHECK_OK(check_movable(program_.pid, container_.user));
+  BSP_TRY(guards_, find_guards(program_.pid, container_.user));
   BSP_CHECK_OK(prepare_work_dir(container_.criu));
 
   BSP_TRY(capture_, transfer::CaptureClient::connect(container_.images()));
@@ -116,9 +117,16 @@ Result<void> Dump::start_criu(bool carries) {
                            .ring = BSP_RING_VERSION,
                            .begun_ns = program_.begun_ns};
   BSP_CHECK_OK(capture_->send_file(kStateFile, control::encode(control::packet_of(moved))));
-  BSP_TRY(criu_,
-          init::start_criu(container_.criu, "dump", dump_arguments(container_.criu, program_.pid, container_.images()),
-                           container_.user, {}));
+  if (!guards_.empty()) BSP_CHECK_OK(capture_->send_file(kGuardsFile, encode(guards_)));
+  const auto started = take_off(program_.pid, guards_).and_then([this] {
+    return init::start_criu(container_.criu, "dump", dump_arguments(container_.criu, program_.pid, container_.images()),
+                            container_.user, {});
+  });
+  if (!started) {
+    put_guards_on();
+    return std::unexpected(started.error());
+  }
+  criu_ = *started;
   criu_runs_(criu_);
   fault_point("init.dumping", criu_);
   return {};
@@ -127,9 +135,10 @@ Result<void> Dump::start_criu(bool carries) {
 void Dump::on_child(pid_t pid, int status) {
   if (pid == criu_) {
     criu_ = 0;
-    if (status == 0) return;
     // criu may have been killed from outside: stop what it leaves behind before anything else.
-    ::kill(program_.pid, SIGSTOP);
+    if (status != 0) ::kill(program_.pid, SIGSTOP);
+    put_guards_on();
+    if (status == 0) return;
     fail_with(criu_failure(container_.criu, "dump", container_.user, status));
     if (worker_ > 0) ::kill(worker_, SIGKILL);
   } else if (pid == worker_) {
@@ -138,6 +147,12 @@ void Dump::on_child(pid_t pid, int status) {
     const std::string said = read_file(container_.worker_log()).value_or("");
     fail_with(said.empty() ? "archiving the carried files was interrupted" : said);
   }
+}
+
+// One without them would find no end of its stack. If it has ended meanwhile, nothing is missing.
+void Dump::put_guards_on() {
+  if (const auto back = put_on(program_.pid, guards_); !back && back.error().code != ErrorCode::kUnavailable)
+    damage_ = back.error().message;
 }
 
 void Dump::fail_with(const std::string& why) {

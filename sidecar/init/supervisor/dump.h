@@ -13,6 +13,7 @@
 #include "base/core/error.h"
 #include "base/core/fd.h"
 #include "sidecar/control/messages.h"
+#include "sidecar/init/guards.h"
 #include "sidecar/init/supervisor/container.h"
 #include "sidecar/transfer/capture_client.h"
 
@@ -41,6 +42,8 @@ class Dump {
   // Whether none of its processes is left.
   [[nodiscard]] bool over() const;
   [[nodiscard]] const std::string& failure() const { return failure_; }  // the first; "": none
+  // Why the program may not run on, "": it may.
+  [[nodiscard]] const std::string& damage() const { return damage_; }
   [[nodiscard]] bool found_files() const { return found_files_; }  // that the program has written in this container
   [[nodiscard]] std::uint64_t took_ns() const { return nanoseconds_since(begun_); }
 
@@ -48,6 +51,7 @@ class Dump {
   Result<void> try_to_begin();
   Result<pid_t> start_packing(int archive, int found, int notes_file);
   Result<void> start_criu(bool carries);
+  void put_guards_on();
   void fail_with(const std::string& why);
 
   Container& container_;
@@ -58,7 +62,8 @@ class Dump {
   pid_t criu_ = 0, worker_ = 0;                     // 0: it doesn't run
   std::optional<transfer::CaptureClient> capture_;  // until the worker has found what is to be carried
   Fd found_;
-  std::string failure_;
+  Guards guards_;  // off while criu runs
+  std::string failure_, damage_;
   std::optional<Steady::time_point> kill_at_;
   bool found_files_ = false;
 };

@@ -146,6 +146,7 @@ void Supervisor::begin_dump(const control::Dump& asked) {
 void Supervisor::settle_dump() {
   if (!dump_ || !dump_->over()) return;
   program_.left_files = program_.left_files || dump_->found_files();
+  if (!dump_->damage().empty()) kill_program("after its dump, " + dump_->damage());
   if (!dump_->failure().empty()) {
     program_.state = State::kStopped;
     report(control::DumpFailed{.migration = migration_, .message = dump_->failure()});

@@ -46,6 +46,8 @@ Result<void> Restore::begin() {
     return fail(ErrorCode::kRefused, "the program has the supplementary groups " + moved.groups +
                                          ", this pod has only " + groups_text(here.groups));
   }
+  BSP_TRY(const std::string guards, read_file_if_any(images_ + "/" + std::string(kGuardsFile)));
+  BSP_TRY(guards_, decode_guards(guards));
   program_.pid = moved.pid;
   program_.seen = CpuFeatures(moved.features);
   program_.begun_ns = moved.begun_ns;
@@ -147,6 +149,7 @@ Result<Program> Restore::restored() const {
   if (!stat || stat->state == 'Z') return fail(ErrorCode::kFailed, "the restored process exited immediately");
   if (stat->parent != ::getpid() || stat->state != 'T')
     return fail(ErrorCode::kFailed, "the restored process is not stopped");
+  BSP_CHECK_OK(put_on(program_.pid, guards_));
   Program program = program_;
   if (program.begun_ns == 0) program.begun_ns = container_.changes.since_ns();
   return program;

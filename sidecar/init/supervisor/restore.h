@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/core/error.h"
+#include "sidecar/init/guards.h"
 #include "sidecar/init/supervisor/container.h"
 
 namespace bsp::init {
@@ -52,6 +53,7 @@ class Restore {
   Program program_;              // as the source's bsp-init has described it
   User user_;                    // its user, with the groups that it had there
   std::vector<InheritedPipe> pipes_;
+  Guards guards_;
   std::string note_;
   std::string notes_;  // of shared files, encoded; "": they are not compared
   bool ahead_ = false;
