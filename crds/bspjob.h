@@ -232,7 +232,11 @@ struct StoredSet {
   std::string account;   // user and groups of the program
   std::string mounts;    // of the program's container
   RankGroups features;   // by CPU features that the program's libraries have seen (bits in hexadecimal)
-  std::string unusable;  // why no attempt can start from it; "": none has failed
+  std::string unusable;  // why no attempt can start from it; "": it may be tried
+  // Attempts that have failed to start from it by what may be otherwise the next time; and the last that its image may be to blame for,
+  // and where, until it has failed alike on another node.
+  std::uint32_t tries = 0;
+  std::string suspected, suspected_on;
   // Of another job's: its uid, and by what this job may use it (reconcile/shell/job/source_job.h). "": the job's own.
   std::string of_job;
   std::string grant;

@@ -156,6 +156,9 @@ constexpr void fields_of(Of<StoredSet>, auto&& v) {
   v("mounts", &StoredSet::mounts);
   v("features", &StoredSet::features);
   v("unusable", &StoredSet::unusable);
+  v("tries", &StoredSet::tries);
+  v("suspected", &StoredSet::suspected);
+  v("suspectedOn", &StoredSet::suspected_on);
   v("ofJob", &StoredSet::of_job);
   v("grant", &StoredSet::grant);
 }

@@ -225,6 +225,7 @@ struct TransferStatus {
   std::uint64_t restore_ns = 0;   // criu restore, start to exit
   std::string error;
   bool unusable = false;  // kFailed: the stored image can't be restored, and trying again won't help
+  bool suspect = false;   // kFailed: perhaps; if it fails alike on another node
   std::string note = {};  // kRestored: what people should know of files on shared volumes (sidecar/init/shared_files.h)
 
   bool operator==(const TransferStatus&) const = default;
@@ -239,6 +240,7 @@ constexpr void fields_of(Of<TransferStatus>, auto&& v) {
   v("restore_ns", &TransferStatus::restore_ns, kMetric);
   v("error", &TransferStatus::error, kText);
   v("unusable", &TransferStatus::unusable, kRare);
+  v("suspect", &TransferStatus::suspect, kRare);
   v("note", &TransferStatus::note, Field{.rare = true, .most = kMostText});
 }
 

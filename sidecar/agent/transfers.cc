@@ -41,7 +41,7 @@ Transfers::~Transfers() {
     outgoing_->interrupter.interrupt();
   }
   if (incoming_) incoming_->interrupter.interrupt();
-  if (loader_) loader_->give_up();
+  if (loading_.worker) loading_.worker->give_up();
 }
 
 void Transfers::set_phase(TransferPhase phase) {
@@ -53,6 +53,7 @@ void Transfers::set_phase(TransferPhase phase) {
 void Transfers::fail_transfer(const std::string& why) {
   status_.error = why;
   expected_.ahead = false;
+  if (loading_.worker) loading_.again = std::chrono::steady_clock::now() + loading_.pauses.next();
   log_warning("transfer failed", {{"migration", status_.migration}, {"reason", why}});
   set_phase(TransferPhase::kFailed);
 }
@@ -212,7 +213,7 @@ void Transfers::finish_receipt(const Result<StreamEnd>& end) {
   status_.phase = TransferPhase::kReceived;
   const auto restores = expected_.restore_at_once ? restore(status_.migration) : Result<void>();
   // For a checkpoint set, kReceived says that this rank has accepted it.
-  if (!restores && loader_ && expected_.from_pod.empty()) return fail_transfer(restores.error().message);
+  if (!restores && loading_.worker && expected_.from_pod.empty()) return fail_transfer(restores.error().message);
   // If bsp-init isn't connected now, the operator retries, since it sees kReceived.
   if (!expected_.restore_at_once || !restores) set_phase(TransferPhase::kReceived);
 }
@@ -225,8 +226,23 @@ Result<void> Transfers::load(const std::string& migration, const ImageKeys& imag
   if (status_.phase != TransferPhase::kIdle && status_.phase != TransferPhase::kFailed)
     return fail(ErrorCode::kConflict, std::format("this pod is already taking part in migration {} ({})",
                                                   status_.migration, to_string(status_.phase)));
-  if (incoming_ || (loader_ && !loader_->ended()))
+  if (incoming_ || (loading_.worker && !loading_.worker->ended()))
     return fail(ErrorCode::kConflict, "the previous image has not ended yet", true);
+  const auto now = std::chrono::steady_clock::now();
+  if (!same) loading_.pauses.reset();
+  if (same && status_.phase == TransferPhase::kFailed && now < loading_.again) {
+    // Whatever was in its way may last.
+    if (!std::exchange(loading_.waits, true))
+      loop_.after(loading_.again - now, [this, alive = alive_, migration, image, digest, ignore_files] {
+        if (!*alive) return;
+        loading_.waits = false;
+        if (status_.migration != migration || status_.phase != TransferPhase::kFailed) return;
+        loading_.again = {};
+        if (const auto begun = load(migration, image, digest, ignore_files); !begun)
+          fail_transfer(begun.error().message);
+      });
+    return {};
+  }
   BSP_CHECK_OK(transfer::remove_checkpoint(images_dir_, migration));
   BSP_TRY(auto opened, transfer::Receiver::open(images_dir_, migration));
   expected_.ahead = false;
@@ -235,20 +251,20 @@ Result<void> Transfers::load(const std::string& migration, const ImageKeys& imag
   expected_.from_pod.clear();
   status_ = {};
   status_.migration = migration;
-  loader_ = std::make_shared<Worker>(loop_);
-  Worker::start(
-      loader_, [this, alive = alive_, worker = loader_, migration, image, digest, ignore_files, directory = images_dir_,
-                receiver = std::shared_ptr<transfer::Receiver>(std::move(opened))]() mutable {
-        fault_point("transfer.loading");
-        auto end = load_image(image, digest, *receiver, worker->given_up());
-        receiver.reset();  // an incomplete image removes its files
-        if (end)
-          if (auto freed = forget_noted_sizes(directory + "/" + migration, ignore_files); !freed)
-            end = std::unexpected(freed.error());
-        worker->post_last([this, alive, migration, end = std::move(end)] {
-          if (*alive) on_loaded(migration, end);
-        });
-      });
+  loading_.worker = std::make_shared<Worker>(loop_);
+  Worker::start(loading_.worker,
+                [this, alive = alive_, worker = loading_.worker, migration, image, digest, ignore_files,
+                 directory = images_dir_, receiver = std::shared_ptr<transfer::Receiver>(std::move(opened))]() mutable {
+                  fault_point("transfer.loading");
+                  auto end = load_image(image, digest, *receiver, worker->given_up());
+                  receiver.reset();  // an incomplete image removes its files
+                  if (end)
+                    if (auto freed = forget_noted_sizes(directory + "/" + migration, ignore_files); !freed)
+                      end = std::unexpected(freed.error());
+                  worker->post_last([this, alive, migration, end = std::move(end)] {
+                    if (*alive) on_loaded(migration, end);
+                  });
+                });
   set_phase(TransferPhase::kReceiving);
   return {};
 }
@@ -302,7 +318,7 @@ bool Transfers::holds_copy() const {
 void Transfers::discard(const std::string& migration, bool continued, net::Reply reply) {
   fault_point("transfer.discard");
   if (status_.migration != migration) return reply.ok();  // nothing of it here
-  if (loader_ && !loader_->ended())
+  if (loading_.worker && !loading_.worker->ended())
     return reply.error({ErrorCode::kConflict, "the image is being read from the storage", true});
   const bool restored = holds_copy();
   if (restored && continued)
@@ -369,7 +385,9 @@ void Transfers::on_init(const control::FromInit& message) {
                  },
                  [&](const control::RestoreFailed& m) {
                    if (!is_current(m) || status_.phase != TransferPhase::kRestoring) return;
-                   status_.unusable = loader_ != nullptr;  // it is whole, and can't be restored here
+                   // Of a set: it is whole, and can't be restored here.
+                   status_.unusable = loading_.worker && m.cause == control::RestoreCause::kRefused;
+                   status_.suspect = loading_.worker && m.cause == control::RestoreCause::kImage;
                    fail_transfer(m.message);
                    answer_discards();
                  },

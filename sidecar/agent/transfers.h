@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 
+#include "base/core/backoff.h"
 #include "base/net/link.h"
 #include "crds/wire.h"
 #include "sidecar/agent/stored_images.h"
@@ -50,6 +51,7 @@ class Transfers {
   void checkpoint(const std::string& peer, const std::string& migration, net::Reply reply);
   Result<void> restore(const std::string& migration);
   // A rank's image of a checkpoint set, as if it had been received; restored as soon as it is verified.
+  // One that has failed is tried again after a while, which grows.
   // `ignore_files`: files on shared volumes may have changed since. If some have grown, it stays kReceived although the process is there:
   // asked again, when every rank has accepted the set, it cuts them off and is kRestored.
   Result<void> load(const std::string& migration, const ImageKeys& image, const std::string& digest,
@@ -98,7 +100,13 @@ class Transfers {
   std::optional<EarlyConnection> early_connection_;
   std::unique_ptr<Outgoing> outgoing_;
   std::unique_ptr<Incoming> incoming_;
-  std::shared_ptr<Worker> loader_;  // the last one; it may still be waiting for the storage
+  struct Loading {
+    std::shared_ptr<Worker> worker;  // the last one; it may still be waiting for the storage; null: none was loaded
+    Backoff pauses{std::chrono::seconds(1), std::chrono::seconds(30)};  // after each failure of one set
+    std::chrono::steady_clock::time_point again{};
+    bool waits = false;  // for that
+  };
+  Loading loading_;
   struct Discard {
     std::string migration;
     net::Reply reply;

@@ -158,13 +158,20 @@ constexpr void fields_of(Of<Restored>, auto&& v) {
   v("ns", &Restored::ns);
 }
 
+// What a restore has failed by: perhaps the image, or else this node; or that what the image needs is for certain not as it was, wherever
+// it is restored.
+enum class RestoreCause { kImage, kRefused };
+constexpr auto names_of(Of<RestoreCause>) { return std::to_array<std::string_view>({"image", "refused"}); }
+
 // Nothing of the process is left; bsp-init waits again.
 struct RestoreFailed {
   static constexpr std::string_view kVerb = "restore-failed";
   std::string migration{};
   std::string message{};
+  std::optional<RestoreCause> cause{};  // not set: something that happened here and now
 };
 constexpr void fields_of(Of<RestoreFailed>, auto&& v) {
+  v("cause", &RestoreFailed::cause, kRare);
   v("migration", &RestoreFailed::migration);
   v("message", &RestoreFailed::message);
 }

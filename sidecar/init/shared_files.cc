@@ -195,12 +195,30 @@ std::unexpected<Error> changed(const NotedFile& file, std::string_view how) {
                           file.path, how));
 }
 
+// What may be otherwise on another node, or in a moment.
+std::unexpected<Error> out_of_reach(const NotedFile& file, std::string_view how) {
+  return fail(ErrorCode::kUnavailable, std::format("{}, on a shared volume, {}", file.path, how));
+}
+
+// Where the file should be lies another kind of file system than when it was noted: its volume isn't mounted there.
+bool lacks_volume(const NotedFile& file) {
+  std::string place = file.path;
+  struct statfs info{};
+  do {
+    place.erase(std::max<std::size_t>(place.rfind('/'), 1));
+  } while (::statfs(place.c_str(), &info) != 0 && place != "/");
+  return file.kind != 0 && kind_of(place) != file.kind;
+}
+
 // Leaves it as noted, with the time of its last write, since other ranks compare it, too.
 Result<void> cut_off(const NotedFile& file, Grown grown) {
   const Fd fd(::open(file.path.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC));
   if (fd && grown == Grown::kTold) return {};
-  if (!fd || ::ftruncate(fd.get(), static_cast<off_t>(file.size)) != 0)
-    return changed(file, std::format("has grown, and can't be cut off ({}),", std::strerror(errno)));
+  if (!fd || ::ftruncate(fd.get(), static_cast<off_t>(file.size)) != 0) {
+    const std::string how = std::format("has grown, and can't be cut off ({})", std::strerror(errno));
+    if (errno != EACCES && errno != EPERM && errno != EROFS) return out_of_reach(file, how);
+    return changed(file, how + ",");
+  }
   const timespec times[2] = {{0, UTIME_OMIT}, {file.written_ns / kOneSecond, file.written_ns % kOneSecond}};
   if (::futimens(fd.get(), times) != 0)
     return changed(file, std::format("has grown, and its time can't be set ({}),", std::strerror(errno)));
@@ -213,8 +231,10 @@ Result<bool> check_file(const NotedFile& file, Grown grown) {
   for (int looks = 1;; ++looks) {
     struct statx now{};
     if (!look(file.path, now)) {
-      if (errno == ENOENT || errno == ENOTDIR) return changed(file, "was removed");
-      return changed(file, std::format("can't be reached ({})", std::strerror(errno)));
+      if (errno != ENOENT && errno != ENOTDIR)
+        return out_of_reach(file, std::format("can't be reached ({})", std::strerror(errno)));
+      if (lacks_volume(file)) return out_of_reach(file, "isn't there; is its volume mounted on this node?");
+      return changed(file, "was removed");
     }
     if (!S_ISREG(now.stx_mode) || (has_inode && now.stx_ino != file.inode && kind_of(file.path) == file.kind))
       return changed(file, "was replaced");

@@ -129,7 +129,16 @@ Result<std::unique_ptr<NewImage>> Directory::create(const ImageName& name, std::
 }
 
 Result<std::unique_ptr<StoredImage>> Directory::open(const ImageName& name, GivenUp) const {
-  BSP_TRY(const Fd directory, directory_of(root_, name, false));
+  const auto opened = directory_of(root_, name, false);
+  // Whoever has stored it has made the job's directory: this is another volume, or none.
+  struct stat of_job{};
+  if (!opened && opened.error().code == ErrorCode::kNotFound &&
+      ::stat((root_ + "/" + name.job_uid).c_str(), &of_job) != 0)
+    return fail(ErrorCode::kUnavailable,
+                std::format("the checkpoint storage {} has nothing of job {}; is its volume mounted on this node?",
+                            root_, name.job_uid));
+  if (!opened) return std::unexpected(opened.error());
+  const Fd& directory = *opened;
   const std::string file = file_name(name);
   // Not blocking, should somebody have put a pipe there.
   Fd fd(::openat(directory.get(), file.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));

@@ -74,6 +74,7 @@ TEST_F(BrokenMove, TargetLacksAGroupOfTheProgram) {
   const auto failed = target.expect(control::RestoreFailed::kVerb);
   ASSERT_TRUE(failed);
   EXPECT_EQ(failed->text("message"), "the program has the supplementary groups 0 2222 3333, this pod has only 0 2222");
+  EXPECT_EQ(failed->text("cause"), "refused");
   EXPECT_EQ(target.program_state(), '-');
 }
 
@@ -258,6 +259,7 @@ TEST_F(BrokenMove, RetryAfterAFailedRestore) {
   const auto failed = target.expect(control::RestoreFailed::kVerb);
   ASSERT_TRUE(failed);
   EXPECT_THAT(failed->text("message"), HasSubstr("criu restore failed: "));
+  EXPECT_EQ(failed->text("cause"), "image");
   EXPECT_THAT(target.find("gated"), IsEmpty());
   EXPECT_THAT(target.find("criu"), IsEmpty());
   EXPECT_EQ(source.program_state(), 'T');
@@ -281,6 +283,7 @@ TEST_F(BrokenMove, CriuIsKilledDuringTheRestore) {
     for (const int pid : target.find("criu")) ::kill(pid, SIGKILL);
     const auto verdict = target.expect_any({control::RestoreFailed::kVerb, control::Restored::kVerb});
     ASSERT_TRUE(verdict);
+    EXPECT_EQ(verdict->text("cause"), "") << "an accident: " << verdict->text("message");
     if (verdict->verb == control::Restored::kVerb) {  // it finished before criu could be killed
       EXPECT_EQ(target.program_state(), 'T');
       target.send(control::Discard::kVerb, {{"migration", "one"}});
@@ -349,6 +352,7 @@ TEST_F(BrokenMove, PidIsInUseInTheTarget) {
   ASSERT_TRUE(failed);
   EXPECT_THAT(failed->text("message"),
               HasSubstr("PID " + stopped->text("pid") + " is already in use in this container"));
+  EXPECT_EQ(failed->text("cause"), "") << "an accident";
   for (const int pid : target.find("occupy")) ::kill(pid, SIGKILL);
   while (!target.find("occupy").empty()) {
   }

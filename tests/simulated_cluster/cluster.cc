@@ -204,6 +204,12 @@ void Cluster::end_load(Pod& pod) {
     t.error = t.unusable ? "the stored image is damaged" : "the checkpoint storage does not answer";
     return;
   }
+  if (!pod.restore_fails.empty()) {
+    t.phase = TransferPhase::kFailed;
+    t.suspect = true;
+    t.error = pod.restore_fails;
+    return;
+  }
   for (const auto& [key, other] : storage)
     if (key.first == image->first.first &&
         (other.superstep != image->second.superstep || other.epoch != image->second.epoch))

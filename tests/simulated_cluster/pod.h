@@ -72,6 +72,7 @@ struct Pod {
   std::uint64_t save_base = 0;                         // set that the image in memory may build on
   std::uint64_t known_base = 0;                        // set whose image of the rank its sidecar has stored and knows
   bool storage_fails = false;                          // answers each write with an error
+  std::string restore_fails = {};                      // by what criu says then, and nobody ends it
   bool storage_hangs = false;                          // answers none
   std::map<std::uint64_t, std::shared_ptr<const wire::EpochPlan>> prepared;
   wire::RankStatus status = counting();

@@ -19,7 +19,7 @@ constexpr auto kKinds = std::to_array<ConditionKind>({
      "NoScheduler, SchedulerNotNamed",
      "spec.scheduling.gang is SchedulerPlugins, and spec.template.spec.schedulerName names no scheduler",
      "name a scheduler of gangs there, or create the job again with Reserve"},
-    {kStartDelayed, "a container isn't started for a reason that may pass", "ContainerWaits",
+    {kStartDelayed, "a container isn't started, or a rank not restored, for a reason that may pass", "ContainerWaits",
      "pod heat-r0-g0: container app: image registry.example/heat:3 can't be pulled",
      "correct what it names; the start is given up after jobs.startTimeoutSeconds of the chart"},
     {kPodsRefused, "a job can get no pod, so that it gives the slots of its ranks back", "Refused",

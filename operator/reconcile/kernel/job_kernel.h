@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/core/first_few.h"
+#include "operator/reconcile/kernel/checkpoints/resumption.h"
 #include "operator/reconcile/kernel/job.h"
 #include "operator/reconcile/kernel/silence.h"
 #include "operator/reconcile/kernel/waves.h"
@@ -117,6 +118,7 @@ struct JobKernel {
   void set_cpu_level(wire::EpochPlan& plan);
   bool open_epoch();
   bool resumed();
+  void try_again(const crds::StoredSet& set, const Resumption& resumption);
   void begin_moves();
   void note_waiting(const Refusal& why);
   void note_drain(const std::string& stuck);

@@ -193,7 +193,9 @@ void Supervisor::on_restored(const Result<Program>& restored) {
   program_.process = restored.value_or(Program{});
   if (!restored) {
     program_.state = State::kWaiting;
-    report(control::RestoreFailed{.migration = migration_, .message = trimmed(restored.error().message)});
+    report(control::RestoreFailed{.migration = migration_,
+                                  .message = trimmed(restored.error().message),
+                                  .cause = restore_->cause_of(restored.error())});
     return;
   }
   program_.state = State::kRestored;

@@ -23,8 +23,20 @@ namespace {
 
 using Steady = std::chrono::steady_clock;
 constexpr std::chrono::seconds kStopLimit{2};
-constexpr int kFilesAhead = 2;           // exit status of a worker that has found them
+// Exit statuses of a worker.
+constexpr int kFilesAhead = 2;
+constexpr int kFilesRefused = 3;
 constexpr std::size_t kMostNote = 1000;  // bytes: names may be long
+
+std::unexpected<Error> worker_failed(int status, const std::string& said, std::string_view otherwise) {
+  const bool refused = WIFEXITED(status) && WEXITSTATUS(status) == kFilesRefused;
+  return fail(refused ? ErrorCode::kRefused : ErrorCode::kFailed, said.empty() ? std::string(otherwise) : said);
+}
+
+// The kernel had no room for it.
+bool is_full(std::string_view failure) {
+  return failure.contains("Cannot allocate memory") || failure.contains("No space left on device");
+}
 
 }  // namespace
 
@@ -74,7 +86,7 @@ Result<void> Restore::begin() {
   // What the worker says without failing is a note for people.
   BSP_TRY(worker_, container_.start_worker(user_, [this, &archive, carried]() -> Result<int> {
     BSP_TRY(const int compared, compare(Grown::kTold));
-    if (!carried) return compared;
+    if (!carried || compared == kFilesRefused) return compared;
     const Age age = age_of("/", container_.changes.since_ns());
     BSP_CHECK_OK(read_carry(archive, age, container_.options.shares_memory ? "/dev/shm" : ""));
     return compared;
@@ -85,9 +97,11 @@ Result<void> Restore::begin() {
 Result<int> Restore::compare(Grown grown) const {
   if (notes_.empty()) return 0;
   BSP_TRY(const Notes files, control::decode_notes(notes_));
-  BSP_TRY(const Compared compared, check_shared_files(files, container_.shared_mounts(), grown));
-  std::fprintf(stderr, "%s\n", compared.said.c_str());
-  return compared.ahead ? kFilesAhead : 0;
+  const auto compared = check_shared_files(files, container_.shared_mounts(), grown);
+  if (!compared && compared.error().code != ErrorCode::kRefused) return std::unexpected(compared.error());
+  std::fprintf(stderr, "%s\n", (compared ? compared->said : compared.error().message).c_str());
+  if (!compared) return kFilesRefused;
+  return compared->ahead ? kFilesAhead : 0;
 }
 
 Result<void> Restore::cut() {
@@ -99,8 +113,8 @@ Result<void> Restore::cut() {
 Result<void> Restore::on_cut(int status) {
   worker_ = 0;
   note_ = note_of_worker();
-  if (status != 0) return fail(ErrorCode::kFailed, note_.empty() ? "cutting off shared files was interrupted" : note_);
-  ahead_ = false;
+  if (status != 0) return worker_failed(status, note_, "cutting off shared files was interrupted");
+  found_.ahead = false;
   return {};
 }
 
@@ -124,7 +138,9 @@ std::optional<Result<Program>> Restore::on_child(pid_t pid, int status) {
   } else if (pid == criu_) {
     criu_ = 0;
     if (status == 0) return restored();
-    return fail(ErrorCode::kFailed, criu_failure(container_.criu, "restore", container_.user, status));
+    const std::string failure = criu_failure(container_.criu, "restore", container_.user, status);
+    found_.blames_image = !WIFSIGNALED(status) && !is_full(failure);
+    return fail(ErrorCode::kFailed, failure);
   }
   return std::nullopt;
 }
@@ -132,12 +148,17 @@ std::optional<Result<Program>> Restore::on_child(pid_t pid, int status) {
 // The carried files are in place, so everything the process maps or has open exists now.
 Result<void> Restore::on_unpacked(int status) {
   note_ = note_of_worker();
-  ahead_ = WIFEXITED(status) && WEXITSTATUS(status) == kFilesAhead;
-  if (ahead_ || status == 0) return start_criu();
-  return fail(ErrorCode::kFailed, note_.empty() ? "unpacking the carried files was interrupted" : note_);
+  found_.ahead = WIFEXITED(status) && WEXITSTATUS(status) == kFilesAhead;
+  if (found_.ahead || status == 0) return start_criu();
+  return worker_failed(status, note_, "unpacking the carried files was interrupted");
 }
 
-Result<Program> Restore::restored() const {
+std::optional<control::RestoreCause> Restore::cause_of(const Error& error) const {
+  if (error.code == ErrorCode::kRefused || error.code == ErrorCode::kInvalid) return control::RestoreCause::kRefused;
+  return found_.blames_image ? std::optional(control::RestoreCause::kImage) : std::nullopt;
+}
+
+Result<Program> Restore::restored() {
   // criu leaves a SIGSTOP pending: the process stops before its first own instruction, but perhaps after criu has
   // exited.
   const auto deadline = Steady::now() + kStopLimit;
@@ -146,10 +167,12 @@ Result<Program> Restore::restored() const {
     ::usleep(200);
     stat = process_stat(program_.pid);
   }
+  found_.blames_image = true;
   if (!stat || stat->state == 'Z') return fail(ErrorCode::kFailed, "the restored process exited immediately");
   if (stat->parent != ::getpid() || stat->state != 'T')
     return fail(ErrorCode::kFailed, "the restored process is not stopped");
   BSP_CHECK_OK(put_on(program_.pid, guards_));
+  found_.blames_image = false;
   Program program = program_;
   if (program.begun_ns == 0) program.begun_ns = container_.changes.since_ns();
   return program;

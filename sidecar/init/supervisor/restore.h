@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/core/error.h"
+#include "sidecar/control/messages.h"
 #include "sidecar/init/guards.h"
 #include "sidecar/init/supervisor/container.h"
 
@@ -29,10 +30,13 @@ class Restore {
 
   // Once restored: whether files on shared volumes are ahead of the process. Every rank must have accepted the set before one cuts them
   // off.
-  [[nodiscard]] bool ahead() const { return ahead_; }
+  [[nodiscard]] bool ahead() const { return found_.ahead; }
   Result<void> cut();  // starts it, if it isn't under way
-  [[nodiscard]] bool cuts(pid_t child) const { return ahead_ && worker_ > 0 && child == worker_; }
+  [[nodiscard]] bool cuts(pid_t child) const { return found_.ahead && worker_ > 0 && child == worker_; }
   Result<void> on_cut(int status);
+
+  // Of an error of the above.
+  [[nodiscard]] std::optional<control::RestoreCause> cause_of(const Error& error) const;
 
   // What people should know of the files, "": nothing.
   [[nodiscard]] const std::string& note() const { return note_; }
@@ -43,7 +47,7 @@ class Restore {
   Result<int> compare(Grown grown) const;
   [[nodiscard]] std::string note_of_worker() const;
   Result<void> on_unpacked(int status);
-  [[nodiscard]] Result<Program> restored() const;
+  [[nodiscard]] Result<Program> restored();
 
   Container& container_;
   const std::string images_;
@@ -56,7 +60,11 @@ class Restore {
   Guards guards_;
   std::string note_;
   std::string notes_;  // of shared files, encoded; "": they are not compared
-  bool ahead_ = false;
+  struct Found {
+    bool ahead = false;         // files on shared volumes
+    bool blames_image = false;  // criu or the process itself has failed, and nothing has ended them
+  };
+  Found found_;
 };
 
 }  // namespace bsp::init

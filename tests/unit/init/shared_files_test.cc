@@ -175,6 +175,20 @@ TEST_F(SharedFiles, ThatAreNotAsTheyWereAreRefusedByName) {
   }
 }
 
+// Its directory is there on each node, and the volume isn't.
+TEST_F(SharedFiles, ThatLieOnAVolumeThatIsNotMountedAreNotTakenForRemoved) {
+  fs::create_directories(path("deep/er"));
+  write("deep/er/file", "text");
+  Notes notes = noted();
+  for (NotedFile& file : notes.files) file.kind = 0x6969;  // NFS
+  fs::remove_all(path("deep"));
+  const auto checked = check_shared_files(notes, mounts(), Grown::kTold);
+  ASSERT_FALSE(checked);
+  EXPECT_EQ(checked.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(checked.error().message,
+              HasSubstr(path("deep/er/file") + ", on a shared volume, isn't there; is its volume"));
+}
+
 // A header that counts the records behind it would have been overwritten.
 TEST_F(SharedFiles, ThatAreWrittenAtAnyPlaceAreNotCutOff) {
   const std::string large(100'000, 'x');

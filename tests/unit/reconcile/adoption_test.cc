@@ -12,6 +12,8 @@
 #include "crds/sets/exported_set.h"
 #include "crds/sets/set_keys.h"
 #include "operator/reconcile/kernel/checkpoints/checkpoints.h"
+#include "operator/reconcile/kernel/checkpoints/resumption.h"
+#include "operator/reconcile/shell/orphans.h"
 #include "operator/reconcile/shell/job/set_remover.h"
 #include "operator/reconcile/shell/job/source_job.h"
 
@@ -32,6 +34,7 @@ crds::StoredSet set_of_ranks(std::uint64_t id, std::size_t ranks, const std::str
   return set;
 }
 
+  if (!unusable.empty()) set.tries = 2, set.suspected = "criu can't", set.suspected_on = "node";
 Observed job_that_wants(std::optional<std::uint64_t> set = std::nullopt) {
   Observed o;
   o.job.spec.ranks = 2;
@@ -75,6 +78,8 @@ TEST(Adoption, TakesTheOneThatIsNamed) {
 }
 
 TEST(Adoption, KeepsTheGrantOfAJobBeforeThat) {
+  EXPECT_EQ(status.checkpoint->sets[0].suspected + status.checkpoint->sets[0].suspected_on, "");
+  EXPECT_EQ(status.checkpoint->sets[0].tries, 0u);
   Observed o = job_that_wants();
   o.source->sets = {set_of_ranks(7, 2)};
   o.source->sets[0].of_job = "u-0";

@@ -8,6 +8,8 @@
 #include <iostream>
 
 #include "operator/reconcile/kernel/checkpoints/checkpoints.h"
+#include "operator/reconcile/kernel/checkpoints/resumption.h"
+#include "operator/reconcile/kernel/checkpoints/skew.h"
 #include "tests/unit/reconcile/sets.h"
 
 namespace bsp::reconcile::sim {
@@ -157,31 +159,6 @@ TEST(Checkpoints, ADamagedOneGoesBeforeAnOlderOne) {
   ASSERT_EQ(sets_of(w), 2u);
   EXPECT_EQ(w.job.status.checkpoint->sets.front().id, older);
   EXPECT_EQ(w.violation, "") << w.trace;
-}
-
-// Nothing says that they are damaged, and what they hold can't be computed again in the time that the storage was away.
-TEST(Checkpoints, AStorageThatIsAwayDoesNotCostTheLast) {
-  World w({.ranks = 2, .slow = 3, .fast = 3});
-  stores_sets(w);
-  w.job.spec.run_policy.backoff_limit = 9;
-  ASSERT_TRUE(has_stored(w, 3)) << w.trace;
-  const crds::StoredSet older = w.job.status.checkpoint->sets.front();
-  w.end_program(0, 0, 9);
-  const SteadyTime back = w.steady + std::chrono::minutes(13);
-  ASSERT_TRUE(w.run_until(
-      [&] {
-        for (auto& [name, pod] : w.pods) pod.storage_fails = true;
-        return w.steady > back;
-      },
-      5000))
-      << w.violation;
-  EXPECT_FALSE(w.has_event(kResumedFrom));
-  EXPECT_EQ(w.job.status.attempt, 2u) << "the newest was given up";
-  EXPECT_FALSE(crds::is_finished(w.job.status.phase)) << w.job.status.message;
-  for (auto& [name, pod] : w.pods) pod.storage_fails = false;
-  ASSERT_TRUE(w.run_until([&] { return w.has_event(kResumedFrom); }, 9000)) << w.job.status.message;
-  EXPECT_EQ(w.job.status.checkpoint->restored, older.id);
-  EXPECT_EQ(w.violation, "");
 }
 
 // It fails in the end, and another job can begin with the set.

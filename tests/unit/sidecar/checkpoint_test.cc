@@ -92,6 +92,51 @@ TEST_F(Checkpoint, OfADamagedImageNothingIsRestored) {
   }
 }
 
+// Trying again won't help if it was refused, may help if the image is to blame only here, and will after an accident.
+TEST_F(Checkpoint, WhatARestoreFailsByIsTold) {
+  const std::string digest = stored_by_another(1);
+  using control::RestoreCause;
+  for (const std::optional cause :
+       {std::optional(RestoreCause::kRefused), std::optional(RestoreCause::kImage), std::optional<RestoreCause>()}) {
+    RealSidecar target(1, {.place = storage_});
+    wait_to_resume(target);
+    const auto load = [&] {
+      EXPECT_TRUE(target.ask(wire::kLoad, reflect::write(wire::LoadRequest{image(1), digest})));
+      EXPECT_TRUE(target.heard_of<control::Restore>(60s));
+    };
+    load();
+    target.say(control::RestoreFailed{.migration = "set-1", .message = "no luck", .cause = cause});
+    target.wait_until([](const wire::RankStatus& s) { return s.transfer.phase == TransferPhase::kFailed; });
+    EXPECT_EQ(target.status().transfer.unusable, cause == RestoreCause::kRefused);
+    EXPECT_EQ(target.status().transfer.suspect, cause == RestoreCause::kImage);
+    if (cause) continue;
+    // Asked again any number of times, it tries once more, after a while.
+    for (int i = 0; i < 3; ++i)
+      EXPECT_TRUE(target.ask(wire::kLoad, reflect::write(wire::LoadRequest{image(1), digest})));
+    load();
+    target.say(control::Restored{.migration = "set-1", .pid = 301, .ns = 5});
+    target.wait_until([](const wire::RankStatus& s) { return s.transfer.phase == TransferPhase::kRestored; });
+  }
+}
+
+// As a hostPath where nothing is mounted on this node.
+TEST_F(Checkpoint, AnotherVolumeIsNoDamage) {
+  const std::string digest = stored_by_another(1), empty = storage_ + "/empty";
+  fs::create_directory(empty);
+  RealSidecar target(1, {.place = empty});
+  wait_to_resume(target);
+  EXPECT_TRUE(target.ask(wire::kLoad, reflect::write(wire::LoadRequest{image(1), digest})));
+  target.wait_until([](const wire::RankStatus& s) { return s.transfer.phase == TransferPhase::kFailed; });
+  EXPECT_FALSE(target.status().transfer.unusable);
+  EXPECT_FALSE(target.status().transfer.suspect);
+  EXPECT_THAT(target.status().transfer.error, HasSubstr("is its volume mounted on this node?"));
+  // Once it is, the rank goes on.
+  fs::create_directories(fs::path(empty) / "uid" / "set-1");
+  fs::copy_file(stored(1), fs::path(empty) / "uid" / "set-1" / "rank-0");
+  EXPECT_TRUE(target.ask(wire::kLoad, reflect::write(wire::LoadRequest{image(1), digest})));
+  EXPECT_TRUE(target.heard_of<control::Restore>(60s));
+}
+
 TEST_F(Checkpoint, OfAnotherSetOrKeyIsRefused) {
   const std::string digest = stored_by_another(1);
   fs::create_directories(stored(2).parent_path());

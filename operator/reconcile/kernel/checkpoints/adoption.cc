@@ -7,6 +7,7 @@
 #include "crds/sets/exported_set.h"
 #include "crds/sets/set_keys.h"
 #include "operator/reconcile/kernel/checkpoints/checkpoints.h"
+#include "operator/reconcile/kernel/checkpoints/resumption.h"
 
 namespace bsp::reconcile {
 
@@ -16,6 +17,9 @@ Adoption take_over(const crds::StoredSet& from, std::uint64_t epochs_used, crds:
   if (!status.checkpoint) status.checkpoint.emplace();
   crds::StoredSet& set = status.checkpoint->sets.emplace_back(from);
   set.unusable.clear();
+  set.suspected.clear();
+  set.suspected_on.clear();
+  set.tries = 0;
   status.checkpoint->ids_used = set.id;
   status.checkpoint->superstep = set.superstep;
   status.checkpoint->time = set.time;

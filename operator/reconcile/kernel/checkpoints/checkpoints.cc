@@ -12,6 +12,7 @@
 #include "crds/names.h"
 #include "crds/stored_status.h"
 #include "operator/reconcile/kernel/checkpoints/interval.h"
+#include "operator/reconcile/kernel/checkpoints/resumption.h"
 #include "operator/reconcile/kernel/checkpoints/skew.h"
 #include "operator/reconcile/kernel/status.h"
 
@@ -20,10 +21,7 @@ namespace {
 
 using wire::SavePhase;
 
-constexpr std::size_t kDigest = 32;
-// A storage that takes an image more slowly than this, for the job's largest, is no good: the set is abandoned.
-constexpr std::chrono::minutes kStoring{5};
-constexpr double kLeastBytesPerSecond = 1e6;
+constexpr std::chrono::minutes kMovesWait{1};
 // Beyond spec.checkpoint.keep, a set takes no more than 43 KB of the status.
 constexpr std::uint32_t kMostRanksOfSpared = 1000;
 
@@ -335,110 +333,6 @@ std::optional<migrate::Action> remove_older_sets(const Observed& o) {
     request.bases.push_back(set.base);
   }
   return migrate::Action::keep_sets(seat, request);
-}
-
-void choose_set(crds::BspJobStatus& status) {
-  if (!status.checkpoint) return;
-  crds::CheckpointStatus& c = *status.checkpoint;
-  c.pending.reset();  // its images were in memory that is gone
-  c.restored.reset();
-  c.suspending.reset();
-  for (const crds::StoredSet& set : c.sets)
-    if (set.unusable.empty()) c.restored = set.id;  // the newest
-}
-
-const crds::StoredSet* set_of_start(const crds::BspJobStatus& status) {
-  if (!status.checkpoint || !status.checkpoint->restored) return nullptr;
-  const auto& sets = status.checkpoint->sets;
-  const auto set = std::ranges::find(sets, *status.checkpoint->restored, &crds::StoredSet::id);
-  return set == sets.end() ? nullptr : &*set;
-}
-
-bool is_last_usable(const crds::StoredSet& set, const crds::BspJobStatus& status) {
-  return std::ranges::none_of(status.checkpoint->sets, [&](const crds::StoredSet& other) {
-    return other.id != set.id && other.unusable.empty();
-  });
-}
-
-Resumption resume_from(const crds::StoredSet& set, const Observed& o) {
-  Resumption resumption;
-  const auto digests = base64_decode(set.digests);
-  if (!digests || digests->size() != kDigest * o.job.status.ranks.size()) {
-    resumption.unusable = "status.checkpoint doesn't hold a digest for each rank";
-    return resumption;
-  }
-  FirstFew waiting, notes;
-  std::vector<migrate::Action> accepted;
-  const Skew skew(set, o.job.status.ranks.size());
-  for (const crds::RankPlace& place : o.job.status.ranks) {
-    const std::uint32_t rank = place.rank.value;
-    const wire::RankStatus* s = o.said(place.seat());
-    if (const PodFacts* pod = o.pod(place.seat()))
-      if (resumption.unusable = skew.of(place, *pod, s); !resumption.unusable.empty()) return resumption;
-    const bool of_set = s && s->transfer.migration == wire::set_name(set.id);
-    if (of_set && s->transfer.phase == wire::TransferPhase::kFailed && s->transfer.unusable) {
-      resumption.unusable = std::format("rank {}: {}", rank, s->transfer.error);
-      return resumption;
-    }
-    if (of_set && s->transfer.phase == wire::TransferPhase::kRestored) {
-      if (!s->transfer.note.empty()) notes.add(std::format("rank {}: {}", rank, s->transfer.note));
-      continue;
-    }
-    auto load = migrate::Action::load(
-        place.seat(),
-        {.image = {.set = set.id, .epoch = set.epoch, .attempt = set.attempt, .job = set.of_job, .grant = set.grant},
-         .digest = hex_of(std::string_view(*digests).substr(kDigest * rank, kDigest)),
-         .ignore_files = o.job.spec.checkpoint.shared_files == crds::SharedFiles::kIgnore});
-    if (of_set && s->transfer.phase == wire::TransferPhase::kReceived) {
-      accepted.push_back(std::move(load));
-      continue;
-    }
-    const bool failed = of_set && s->transfer.phase == wire::TransferPhase::kFailed;
-    waiting.add(std::format("rank {} ({}){}{}", rank, name_of(place.seat()), failed ? ": " : "",
-                            failed ? s->transfer.error : ""));
-    const bool loads = of_set && (s->transfer.phase == wire::TransferPhase::kReceiving ||
-                                  s->transfer.phase == wire::TransferPhase::kRestoring);
-    if (!s || loads) continue;
-    resumption.loads.push_back(std::move(load));
-  }
-  resumption.done = waiting.empty() && accepted.empty();
-  resumption.notes = notes.text();
-  if (resumption.done) return resumption;
-  // Asked again, a rank cuts off files that are ahead of it. Not before all have accepted the set: if one refuses it, the ranks go back
-  // to an older one, and files must be as they were found.
-  if (waiting.empty()) {
-    resumption.waits = std::format("files on shared volumes are cut off as they were in set {} (superstep {})", set.id,
-                                   set.superstep.value);
-    resumption.loads = std::move(accepted);
-  } else {
-    resumption.waits = std::format("the ranks are restored from set {} (superstep {}); not yet: {}", set.id,
-                                   set.superstep.value, waiting.text());
-  }
-  return resumption;
-}
-
-std::uint32_t ranks_of(const crds::StoredSet& set) {
-  const auto digests = base64_decode(set.digests);
-  return digests ? static_cast<std::uint32_t>(digests->size() / kDigest) : 0;
-}
-
-void give_up_set(std::uint64_t id, const std::string& why, crds::BspJobStatus& status) {
-  if (!status.checkpoint) return;
-  for (crds::StoredSet& set : status.checkpoint->sets)
-    if (set.id == id) set.unusable = why;
-}
-
-Duration loading_limit(const crds::StoredSet& set, const crds::BspJob& job) {
-  const double of_rank = static_cast<double>(set.bytes) / std::max(1u, job.spec.ranks);
-  return kStoring + from_seconds(of_rank / kLeastBytesPerSecond);
-}
-
-std::uint32_t failed_attempts(crds::BspJobStatus& status) {
-  if (!status.checkpoint || status.checkpoint->ids_used == 0) return status.attempt;
-  crds::CheckpointStatus& c = *status.checkpoint;
-  if (!c.sets.empty() && c.sets.back().of_job.empty() && c.sets.back().attempt == status.attempt)
-    c.without_progress = 0;
-  return c.without_progress;
 }
 
 }  // namespace bsp::reconcile

@@ -43,32 +43,4 @@ std::optional<std::vector<Event>> settle_set(const Observed& o, crds::BspJobStat
 // Lets rank 0's sidecar remove what the status doesn't name, or not any more: older sets, and what is left of abandoned ones.
 std::optional<migrate::Action> remove_older_sets(const Observed& o);
 
-// Decides where the attempt that begins starts from.
-void choose_set(crds::BspJobStatus& status);
-// The set from which the present attempt starts; null: from the beginning.
-const crds::StoredSet* set_of_start(const crds::BspJobStatus& status);
-
-// An attempt could start from no other.
-bool is_last_usable(const crds::StoredSet& set, const crds::BspJobStatus& status);
-
-// How far the ranks have come in starting from a set.
-struct Resumption {
-  bool done = false;          // every rank is there, stopped
-  std::string unusable = {};  // why no attempt can start from this set
-  std::string waits = {};     // for people
-  std::string notes = {};     // likewise: what was done to files on shared volumes
-  std::vector<migrate::Action> loads = {};
-};
-Resumption resume_from(const crds::StoredSet& set, const Observed& o);
-// Of how many ranks it has images.
-std::uint32_t ranks_of(const crds::StoredSet& set);
-// No attempt starts from it again.
-void give_up_set(std::uint64_t id, const std::string& why, crds::BspJobStatus& status);
-// How long a start from it may take beyond JobLimits::start.
-Duration loading_limit(const crds::StoredSet& set, const crds::BspJob& job);
-
-// Attempts that failed, and that runPolicy.backoffLimit counts: those since the last that stored a set. Call before the
-// attempt's end is noted.
-std::uint32_t failed_attempts(crds::BspJobStatus& status);
-
 }  // namespace bsp::reconcile

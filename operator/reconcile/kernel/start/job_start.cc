@@ -220,6 +220,7 @@ void JobKernel::starting() {
     plan.pmix_namespace = std::format("{}-e{}", o.job.metadata.uid, plan.epoch);
     set_cpu_level(plan);
     status().epoch = std::move(plan);
+    if (const crds::StoredSet* set = set_of_start(status())) give_up_newer(set->id, status());
     status().runtime_image = runtime_image_of(o);
     stores = true;
     return;
@@ -242,13 +243,7 @@ bool JobKernel::resumed() {
     if (!resumption.notes.empty()) notices.events.push_back({"Warning", kSharedFiles, resumption.notes});
     return true;
   }
-  if (resumption.unusable.empty() && late) {
-    const std::string why = "it could not be restored in time: " + resumption.waits;
-    // Nothing says that it is damaged, and all that was computed would go with it.
-    if (is_last_usable(*set, status()))
-      return fail_attempt({{}, {}, "StartTimeout", std::format("set {}: {}", set->id, why), false}), false;
-    resumption.unusable = why;
-  }
+  if (resumption.unusable.empty() && (late || resumption.suspicion)) return try_again(*set, resumption), false;
   if (!resumption.unusable.empty()) {
     // No attempt of the program has failed, and there is one set less to try.
     const std::string why =
@@ -263,7 +258,28 @@ bool JobKernel::resumed() {
   }
   std::ranges::move(resumption.loads, std::back_inserter(work.actions));
   status().message = resumption.waits;
+  if (!resumption.failed.empty() && !is_on(status(), kStartDelayed)) {
+    const std::string why = std::format("set {} can't be restored yet: {}", set->id, resumption.failed);
+    turn_condition(o, status(), kStartDelayed, true, "RestoreFails", why);
+    notices.events.push_back({"Warning", kStartDelayed, why});
+    stores = true;
+  }
   return false;
+}
+
+// Nothing says for certain that the set is damaged, and all that was computed would go with it.
+void JobKernel::try_again(const crds::StoredSet& set, const Resumption& resumption) {
+  const std::string which = std::format("set {} (superstep {})", set.id, set.superstep.value);
+  const auto& suspicion = resumption.suspicion;
+  note_try(set.id, suspicion, status());
+  if (!suspicion)
+    return fail_attempt({{}, {}, "StartTimeout", which + " could not be restored in time: " + resumption.waits, false});
+  fail_attempt({suspicion->rank,
+                {},
+                "RestoreFailed",
+                std::format("{}: rank {} could not be restored on node {}: {}", which, suspicion->rank, suspicion->node,
+                            suspicion->why),
+                false});
 }
 
 // Programs wait for it, since nothing is known of the ranks' CPUs before their sidecars run there.
@@ -394,7 +410,8 @@ void JobKernel::wait_for(const NotReady& not_ready) {
                   {},
                   not_ready.by_image ? "ImageNotFound" : "CannotStart",
                   std::format("{}, for {:.0f} s", not_ready.delay, to_seconds(job_limits.start)),
-                  true});
+                  // With a set the job has run, elsewhere.
+                  set_of_start(status()) == nullptr});
   else if (!status().epoch && too_long)
     fail_attempt({{},
                   {},
