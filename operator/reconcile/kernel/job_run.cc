@@ -80,7 +80,7 @@ void JobKernel::running() {
     return enter(JobPhase::kMigrating, "Checkpointing",
                  std::format("checkpoint set {} is being made", wave.checkpoint->set));
   }
-  if (!held()) begin_moves();
+  if (!held() && !moves_wait(o)) begin_moves();
 }
 
 // A wave of the moves that the cost model and users request.

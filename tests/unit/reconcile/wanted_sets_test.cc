@@ -109,6 +109,46 @@ TEST(WantedSets, OneIsMadeBeforeADrainEvictsPods) {
   EXPECT_EQ(w.job.status.checkpoint->ids_used, 1u) << "the node stays";
 }
 
+// A rank that moves leaves its image behind.
+TEST(WantedSets, AMoveThatCanWaitLetsASetBeStored) {
+  World w({.ranks = 2});
+  stores_sets(w, "1h");
+  ASSERT_TRUE(w.run_until(JobPhase::kRunning));
+  for (auto& [name, pod] : w.pods) pod.storage_hangs = true;
+  ask(w, "now");
+  ASSERT_TRUE(w.run_until([&] { return w.job.status.checkpoint && w.job.status.checkpoint->pending; }, 500)) << w.trace;
+  w.migrate_by_hand("m", 0, "fast");
+  tick(w, 100);
+  EXPECT_TRUE(w.job.status.checkpoint->pending);
+  for (auto& [name, pod] : w.pods) pod.storage_hangs = false, pod.save_at = 0;
+  ASSERT_TRUE(w.run_until([&] { return w.migration("m").status.phase == migrate::Phase::kSucceeded; }, 500)) << w.trace;
+  EXPECT_EQ(sets_of(w), 1u);
+  EXPECT_FALSE(w.has_event(kCheckpointFailed));
+  EXPECT_EQ(w.violation, "") << w.trace;
+}
+
+TEST(WantedSets, AMoveWaitsForNoStorageThatHangsAndNoDrainForAny) {
+  for (const bool drains : {false, true}) {
+    World w({.ranks = 2});
+    stores_sets(w, "1h");
+    ASSERT_TRUE(w.run_until(JobPhase::kRunning));
+    for (auto& [name, pod] : w.pods) pod.storage_hangs = true;
+    ask(w, "now");
+    ASSERT_TRUE(w.run_until([&] { return w.job.status.checkpoint && w.job.status.checkpoint->pending; }, 500))
+        << w.trace;
+    const auto began = w.steady;
+    const std::string node = w.job.status.ranks[0].node;
+    if (drains)
+      w.cordon(node);
+    else
+      w.migrate_by_hand("m", 0, "fast");
+    ASSERT_TRUE(w.run_until([&] { return w.job.status.ranks[0].node != node; }, 1000)) << w.trace;
+    EXPECT_EQ(w.steady - began < std::chrono::seconds(30), drains);
+    EXPECT_TRUE(w.has_event(kCheckpointFailed)) << "its image went with the pod";
+    EXPECT_EQ(w.violation, "") << w.trace;
+  }
+}
+
 TEST(WantedSets, ARankThatCannotBeDumpedIsNamed) {
   World w({.ranks = 3});
   stores_sets(w, "5s");

@@ -15,6 +15,7 @@
 #include "operator/reconcile/kernel/checkpoints/resumption.h"
 #include "operator/reconcile/kernel/checkpoints/skew.h"
 #include "operator/reconcile/kernel/status.h"
+#include "operator/reconcile/kernel/waves.h"
 
 namespace bsp::reconcile {
 namespace {
@@ -308,6 +309,12 @@ std::optional<std::vector<Event>> settle_set(const Observed& o, crds::BspJobStat
 
 std::optional<migrate::Action> remove_older_sets(const Observed& o) {
   const auto& c = o.job.status.checkpoint;
+bool moves_wait(const Observed& o) {
+  const auto& c = o.job.status.checkpoint;
+  return c && c->pending && o.pending_for < kMovesWait && o.leaving.empty() &&
+         std::ranges::none_of(waiting_requests(o), &MoveRequest::away);
+}
+
   if (!c || c->ids_used == 0 || o.job.status.ranks.empty()) return std::nullopt;
   const Seat seat = o.job.status.ranks[0].seat();
   const SidecarFacts* sidecar = o.sidecar(seat);

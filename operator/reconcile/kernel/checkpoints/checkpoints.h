@@ -40,6 +40,9 @@ migrate::Wave begin_set(const Observed& o, crds::BspJobStatus& status);
 std::vector<Event> note_set(const migrate::Wave& wave, const Observed& o, crds::BspJobStatus& status);
 // Commits or abandons the pending set if it is known which. nullopt: it isn't, or there is none.
 std::optional<std::vector<Event>> settle_set(const Observed& o, crds::BspJobStatus& status);
+// One is being stored, of which a rank that moves would leave its image behind, so that it would be abandoned. Moves that can wait do, for
+// a while: not those off a node that is being drained, or for an eviction.
+bool moves_wait(const Observed& o);
 // Lets rank 0's sidecar remove what the status doesn't name, or not any more: older sets, and what is left of abandoned ones.
 std::optional<migrate::Action> remove_older_sets(const Observed& o);
 
