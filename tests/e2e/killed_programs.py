@@ -106,7 +106,8 @@ def debian(name, options, draw):
         manifest = program_manifest(directory, options.image, program.command, superstep=program.superstep)
         manifest = manifest.replace("backoffLimit: 0", "backoffLimit: 3").replace("  superstep:", "  checkpoint: {interval: 2s}\n  superstep:", 1)
         with tempfile.TemporaryDirectory(prefix="bsp-killed-sets-", dir="/tmp") as sets, \
-                LocalJob(f"killed-{name}", [], manifest=manifest, pools="slow=2x0.8,fast=2x0.8", checkpoints=sets) as job:
+                LocalJob(f"killed-{name}", [], manifest=manifest, pools="slow=2x0.8,fast=2x0.8", checkpoints=f"{sets}/sets") as job:
+            os.chmod(sets, 0o755)  # the sidecars' user passes through; what lies below is made for it
             went_on, again = kill_at_random(job, options.kills, draw)
             status, output = job.wait(900)
             lines = program.cleaned(last_attempt(job))
