@@ -40,7 +40,7 @@ set(suites
     "drain 900 drain"
     "access.Network 900 access Network" "access.Rights 900 access Rights" "access.Admission 600 access Admission" "access.Certificates 900 access Certificates"
     "admin.Screen 600 admin Screen" "admin.Metrics 600 admin Metrics"
-    "checkpoints 1200 checkpoints" "bucket 1200 bucket" "seats 900 seats" "eviction 600 eviction" "eviction_requests 1800 eviction_requests" "kueue 600 kueue" "gang 600 gang" "readme 900 readme" "plugin 600 plugin"
+    "checkpoints 1200 checkpoints" "bucket 1200 bucket" "restored 1200 restored" "seats 900 seats" "eviction 600 eviction" "eviction_requests 1800 eviction_requests" "kueue 600 kueue" "gang 600 gang" "readme 900 readme" "plugin 600 plugin"
     "faults 1500 faults")
 foreach(suite ${suites})
   separate_arguments(words UNIX_COMMAND ${suite})
