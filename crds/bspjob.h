@@ -265,6 +265,7 @@ struct CheckpointStatus {
   std::optional<std::uint64_t> restored;  // set from which the present attempt started; not set: from the beginning
   std::uint32_t without_progress = 0;     // attempts that failed since the last one that stored a set
   std::uint32_t losses = 0;               // attempts that have failed
+  bool marked = false;  // in the storage, as what goes if the job has gone without it (reconcile/shell/orphans.h)
   // The job is to be suspended: sets above this id are made for that. Not set: it isn't, or has no pods any more.
   std::optional<std::uint64_t> suspending;
   std::string asked;  // the last set that a person asked for and that was begun (kAnnotationCheckpoint)

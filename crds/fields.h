@@ -184,6 +184,7 @@ constexpr void fields_of(Of<CheckpointStatus>, auto&& v) {
   v("losses", &CheckpointStatus::losses);
   v("suspending", &CheckpointStatus::suspending);
   v("asked", &CheckpointStatus::asked);
+  v("marked", &CheckpointStatus::marked);
 }
 
 constexpr void fields_of(Of<SetRanks>, auto&& v) {

@@ -99,11 +99,21 @@ struct KeepSetsRequest {  // keepSets
   std::vector<std::uint64_t> keep = {};
   // Those of `keep` that only stay because others build on them, as far as they do. An older sidecar keeps all of them.
   std::vector<std::uint64_t> bases = {};
+  // Once in a while: whose the job's directory is, and what becomes of others with the same mark (sidecar/storage/storage.h, Orphans).
+  std::string owner = {};              // the mark; "": nothing is to be done
+  bool retain = false;                 // it comes off
+  std::vector<std::string> jobs = {};  // whose sets stay
+  std::uint64_t orphan_seconds = 0;    // how old the others have to be; 0: they stay
+  bool operator==(const KeepSetsRequest&) const = default;
 };
 constexpr void fields_of(Of<KeepSetsRequest>, auto&& v) {
   v("below", &KeepSetsRequest::below, kRequired);
   v("keep", &KeepSetsRequest::keep, kRequired);
   v("bases", &KeepSetsRequest::bases, kRare);
+  v("owner", &KeepSetsRequest::owner, kRare);
+  v("retain", &KeepSetsRequest::retain, kRare);
+  v("jobs", &KeepSetsRequest::jobs, kRare);
+  v("orphan_seconds", &KeepSetsRequest::orphan_seconds, kRare);
 }
 
 struct CommitRequest {  // commitGate

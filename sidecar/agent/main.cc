@@ -12,7 +12,8 @@
 #include "sidecar/agent/stored_images.h"
 
 int main(int argc, char** argv) {
-  if (argc == 2 && std::string_view(argv[1]) == "--remove-sets") return bsp::sidecar::remove_sets();
+  const std::string_view task = argc == 2 ? argv[1] : "";
+  if (task == "--remove-sets" || task == "--retain-sets") return bsp::sidecar::remove_sets(task == "--retain-sets");
 
   // One malloc arena is enough for a few threads that allocate little, and freed memory is returned.
   mallopt(M_ARENA_MAX, 1);

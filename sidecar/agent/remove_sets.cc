@@ -31,7 +31,7 @@ int failed(int code, const std::string& why) {
 
 }  // namespace
 
-int remove_sets() {
+int remove_sets(bool retain) {
   // PID 1 ignores a signal that it doesn't handle.
   struct sigaction end{};
   end.sa_handler = [](int signal) { ::_exit(128 + signal); };
@@ -40,8 +40,9 @@ int remove_sets() {
   if (!uid || !*uid) return failed(2, std::format("{} must be the job's uid", names::kEnvJobUid));
   const auto storage = storage::open_storage(Config::storage_from_environment());
   if (!storage) return failed(2, std::format("{} must name the storage", names::kEnvStorage));
-  if (const auto removed = storage->remove_job(uid, nullptr); !removed) return failed(1, removed.error().message);
-  log_info("the job's checkpoint sets are removed", {{"job", uid}});
+  const auto done = retain ? storage->mark_job(uid, "", nullptr) : storage->remove_job(uid, nullptr);
+  if (!done) return failed(1, done.error().message);
+  log_info(retain ? "the job's checkpoint sets stay" : "the job's checkpoint sets are removed", {{"job", uid}});
   return 0;
 }
 

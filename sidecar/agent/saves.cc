@@ -39,6 +39,23 @@ Result<std::uint64_t> hold(transfer::CaptureSession& capture, int file) {
   return held;
 }
 
+// What fails is tried again when the operator asks the next time.
+void look_for_orphans(const storage::Storage& storage, const std::string& job_uid, const wire::KeepSetsRequest& sets,
+                      const std::atomic<bool>& given_up) {
+  const auto marked = storage.mark_job(job_uid, sets.retain ? "" : sets.owner, &given_up);
+  if (!marked) return log_warning("the checkpoint sets can't be marked", {{"reason", marked.error().message}});
+  if (sets.retain || sets.orphan_seconds == 0) return;
+  const storage::Orphans orphans{
+      .owner = sets.owner,
+      .jobs = sets.jobs,
+      .age = std::chrono::seconds(std::min<std::uint64_t>(sets.orphan_seconds, wire::kMostNs / 1'000'000'000))};
+  const auto removed = storage.remove_orphans(job_uid, orphans, &given_up);
+  if (!removed)
+    return log_warning("checkpoint sets of jobs that are gone can't be looked for",
+                       {{"reason", removed.error().message}});
+  for (const std::string& uid : *removed) log_info("checkpoint sets of a job that is gone are removed", {{"job", uid}});
+}
+
 }  // namespace
 
 Saves::Saves(net::Loop& loop, std::string images_dir, std::string held, Hooks hooks)
@@ -179,6 +196,7 @@ Result<void> Saves::remove_sets(const std::shared_ptr<const storage::Storage>& s
       log_warning("older checkpoint sets can't be removed", {{"reason", removed.error().message}});
     else if (!removed->empty())
       log_info("older checkpoint sets are removed", {{"below", sets.below}, {"sets", removed->size()}});
+    if (!sets.owner.empty()) look_for_orphans(*storage, job_uid, sets, worker->given_up());
   });
   return {};
 }

@@ -48,6 +48,7 @@ bool is_damage(const Error& error);
 // bsp-sidecar --remove-sets: removes what is stored of one job (BSP_JOB_UID) and ends. Its pod is made once the job is being deleted and
 // none of its other pods is left (operator/reconcile/kernel/checkpoints/reclaim.h). 0: nothing of it is left. 1: the storage refuses. 2:
 // the environment names no job or no storage. The container's termination message says why.
-int remove_sets();
+// bsp-sidecar --retain-sets: only takes off the mark by which they would be removed later (storage.h, Orphans).
+int remove_sets(bool retain);
 
 }  // namespace bsp::sidecar

@@ -17,10 +17,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::uint64_t kLeastPart = 8 << 20;
-constexpr std::uint64_t kMostParts = 9000;    // S3 takes 10,000
-constexpr std::string_view kRemote = ":s3:";  // to rclone, whose variables say where
-// rclone's exit code: there is no such bucket, for a prefix without objects is an empty directory.
-constexpr int kNoDirectory = 3;
+constexpr std::uint64_t kMostParts = 9000;  // S3 takes 10,000
 constexpr std::size_t kMostListed = 16 << 20;
 
 bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
@@ -51,16 +48,6 @@ std::string trimmed(std::string text) {
   while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
   while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front()))) text.erase(0, 1);
   return text;
-}
-
-std::vector<std::string> lines_of(std::string_view text) {
-  std::vector<std::string> lines;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    lines.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return lines;
 }
 
 struct Cause {
@@ -143,11 +130,6 @@ struct Bucket::Run {
   }
 };
 
-struct Bucket::Answer {
-  int status = 0;
-  std::string out, said;
-};
-
 Bucket::Bucket(Location location)
     : location_(std::move(location)), bucket_(location_.place.substr(kBucketScheme.size())) {
   while (bucket_.ends_with('/')) bucket_.pop_back();
@@ -180,6 +162,7 @@ Result<std::unique_ptr<Bucket::Run>> Bucket::start(Seats& seats, std::vector<std
   // HOME: rclone looks for its own files there, and has none.
   std::vector<std::string> environment = {"HOME=/nonexistent",
                                           "GOMAXPROCS=2",
+                                          "TZ=UTC",
                                           "GODEBUG=netdns=go",  // the C library's way needs files that its image lacks
                                           "RCLONE_S3_PROVIDER=Other",
                                           "RCLONE_S3_ENDPOINT=" + location_.endpoint,
@@ -356,72 +339,15 @@ Result<std::unique_ptr<StoredImage>> Bucket::open_by(Seats& seats, const ImageNa
 
 Result<void> Bucket::mark_whole(const ImageName& name, GivenUp given_up) const {
   BSP_TRY(const std::string path, path_of(name));
-  BSP_TRY(auto run, start(seats_, {"rcat", path.substr(0, path.rfind('/') + 1) + mark_name(name)}, given_up));
+  return put_mark(path.substr(0, path.rfind('/') + 1) + mark_name(name), given_up);
+}
+
+Result<void> Bucket::put_mark(const std::string& path, GivenUp given_up) const {
+  BSP_TRY(auto run, start(seats_, {"rcat", path}, given_up));
   NewObject mark(*this, std::move(run));
   // Not every server takes an object of no bytes that comes as a stream.
   BSP_CHECK_OK(mark.write(std::as_bytes(std::span("\n", 1))));
   return mark.publish();
-}
-
-// --- Removal -------------------------------------------------------------------------------------------
-
-Result<std::vector<std::uint64_t>> Bucket::remove_sets(const std::string& job_uid, std::uint64_t below,
-                                                       const std::vector<std::uint64_t>& keep, GivenUp given_up) const {
-  BSP_TRY(const std::string of_job, path_of(job_uid));
-  BSP_TRY(const Answer listed, ask({"lsf", "--dirs-only", of_job}, given_up));
-  if (listed.status != 0) return failed(listed);
-  const ListFiles list = [&](std::uint64_t set) -> Result<std::vector<std::string>> {
-    BSP_TRY(const Answer files, ask({"lsf", "--files-only", of_job + "/" + set_name(set)}, given_up));
-    if (files.status == kNoDirectory) return std::vector<std::string>{};
-    if (files.status != 0) return failed(files);
-    return lines_of(files.out);
-  };
-  std::vector<std::uint64_t> removed;
-  for (std::string& line : lines_of(listed.out)) {
-    if (line.ends_with('/')) line.pop_back();
-    const auto set = set_of(line);
-    if (!set || *set >= below || std::ranges::contains(keep, *set)) continue;
-    const auto goes = removable(*set, keep, list);
-    if (!goes || (!goes->all && goes->files.empty())) continue;
-    std::vector<std::string> words = {"delete", std::format("{}/{}", of_job, set_name(*set))};
-    for (const std::string& file : goes->files) {
-      words.emplace_back("--include");
-      words.push_back("/" + file);
-    }
-    const auto done = ask(std::move(words), given_up);
-    if (!done || done->status != 0) continue;
-    const auto left = goes->all ? Result<std::vector<std::string>>() : list(*set);
-    if (left && left->empty()) removed.push_back(*set);
-  }
-  // Parts of uploads whose client was killed count as storage until somebody takes them back. Not every server can list them.
-  if (const auto swept = ask({"backend", "cleanup", of_job, "-o", "max-age=1h"}, given_up);
-      !swept || swept->status != 0)
-    log_debug("unfinished uploads can't be listed", {});
-  std::ranges::sort(removed);
-  return removed;
-}
-
-Result<void> Bucket::remove_job(const std::string& job_uid, GivenUp given_up) const {
-  BSP_TRY(const std::string of_job, path_of(job_uid));
-  const auto left = [&] { return ask({"lsf", "--files-only", "--recursive", of_job}, given_up); };
-  // A bucket has no directories, so a job without objects is no failure, but that of a bucket that isn't there is.
-  BSP_TRY(const Answer listed, left());
-  if (listed.status != 0) return failed(listed);
-  if (!listed.out.empty()) {
-    BSP_TRY(const Answer done, ask({"delete", of_job}, given_up));
-    if (done.status != 0) return failed(done);
-    BSP_TRY(const Answer after, left());
-    if (after.status != 0) return failed(after);
-    if (!after.out.empty())
-      return fail(ErrorCode::kUnavailable,
-                  std::format("the checkpoint storage {}: it still lists {} after it was deleted", where(),
-                              after.out.substr(0, after.out.find('\n'))));
-  }
-  // Parts of uploads that were cut off; not every server can list them.
-  if (const auto swept = ask({"backend", "cleanup", of_job, "-o", "max-age=0s"}, given_up);
-      !swept || swept->status != 0)
-    log_debug("unfinished uploads can't be listed", {});
-  return {};
 }
 
 }  // namespace bsp::storage

@@ -21,6 +21,9 @@
 namespace bsp::storage {
 
 inline constexpr std::string_view kBucketScheme = "s3://";
+inline constexpr std::string_view kRemote = ":s3:";  // to rclone, whose variables say where
+// rclone's exit code: there is no such bucket, for a prefix without objects is an empty directory.
+inline constexpr int kNoDirectory = 3;
 
 class Bucket final : public Storage {
  public:
@@ -36,6 +39,10 @@ class Bucket final : public Storage {
   [[nodiscard]] Result<std::vector<std::uint64_t>> remove_sets(const std::string& job_uid, std::uint64_t below,
                                                                const std::vector<std::uint64_t>& keep,
                                                                GivenUp given_up = nullptr) const override;
+  [[nodiscard]] Result<void> mark_job(const std::string& job_uid, const std::string& owner,
+                                      GivenUp given_up = nullptr) const override;
+  [[nodiscard]] Result<std::vector<std::string>> remove_orphans(const std::string& job_uid, const Orphans& orphans,
+                                                                GivenUp given_up = nullptr) const override;
   [[nodiscard]] Result<void> remove_job(const std::string& job_uid, GivenUp given_up = nullptr) const override;
 
   // A run of rclone, and what has to be kept out of its messages.
@@ -45,7 +52,10 @@ class Bucket final : public Storage {
   class Seat;
   class NewObject;
   class StoredObject;
-  struct Answer;
+  struct Answer {
+    int status = 0;
+    std::string out, said;
+  };
 
   // So many clients run at once; each takes some 80 MiB.
   static constexpr int kAtOnce = 3;
@@ -55,6 +65,7 @@ class Bucket final : public Storage {
                                                    std::uint64_t part = 0) const;
   [[nodiscard]] Result<Answer> ask(std::vector<std::string> words, GivenUp given_up, Seats* seats = nullptr) const;
   [[nodiscard]] std::unexpected<Error> failed(const Answer& answer) const;
+  [[nodiscard]] Result<void> put_mark(const std::string& path, GivenUp given_up) const;
   [[nodiscard]] Result<bool> exists(Seats& seats, const std::string& path, GivenUp given_up) const;
   [[nodiscard]] Result<std::unique_ptr<StoredImage>> open_by(Seats& seats, const ImageName& name,
                                                              GivenUp given_up) const;

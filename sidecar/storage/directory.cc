@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <format>
+#include <optional>
 
 #include "base/core/fault.h"
 #include "base/core/fd.h"
@@ -193,6 +194,82 @@ Result<std::vector<std::uint64_t>> Directory::remove_sets(const std::string& job
     if (std::filesystem::remove(entries->path(), failed)) removed.push_back(*set);  // once it is empty
   }
   std::ranges::sort(removed);
+  return removed;
+}
+
+// --- Orphans -------------------------------------------------------------------------------------------
+
+namespace {
+
+// nullopt: it isn't there, or nobody can tell.
+std::optional<std::int64_t> written_at(const std::string& path) {
+  struct stat status{};
+  if (::lstat(path.c_str(), &status) != 0) return std::nullopt;
+  return status.st_mtim.tv_sec;
+}
+
+// The last time that anything of it was.
+std::optional<std::int64_t> last_written(const std::string& directory) {
+  auto last = written_at(directory);
+  std::error_code error;
+  std::filesystem::recursive_directory_iterator entries(directory, error);  // follows no links
+  for (; last && !error && entries != std::filesystem::recursive_directory_iterator(); entries.increment(error)) {
+    const auto at = written_at(entries->path());
+    last = at ? std::optional(std::max(*last, *at)) : std::nullopt;
+  }
+  return error ? std::nullopt : last;
+}
+
+}  // namespace
+
+Result<void> Directory::mark_job(const std::string& job_uid, const std::string& owner, GivenUp) const {
+  if (!is_name(job_uid) || (!owner.empty() && !is_name(owner)))
+    return fail(ErrorCode::kInvalid, "the job's uid or its owner is unusable as a name");
+  const std::string path = root_ + "/" + job_uid;
+  const Fd top(::open(root_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!top) return unusable(root_, errno);
+  const auto directory = open_directory(top.get(), job_uid, path, !owner.empty());
+  if (!directory && owner.empty() && directory.error().code == ErrorCode::kNotFound) return {};
+  if (!directory) return std::unexpected(directory.error());
+  if (owner.empty()) {
+    std::error_code error;
+    std::filesystem::directory_iterator entries(path, error);
+    for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error)) {
+      const std::string name = entries->path().filename();
+      if (name.starts_with(kOwner) && ::unlinkat(directory->get(), name.c_str(), 0) != 0 && errno != ENOENT)
+        return unusable(path, errno);
+    }
+    if (error) return unusable(path, error.value());
+    return {};
+  }
+  const std::string name = std::string(kOwner) + owner;
+  const Fd file(::openat(directory->get(), name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
+  // A write, so that the time is the server's.
+  if (!file || !write_all(file.get(), "\n")) return unusable(path, errno);
+  return {};
+}
+
+Result<std::vector<std::string>> Directory::remove_orphans(const std::string& job_uid, const Orphans& orphans,
+                                                           GivenUp given_up) const {
+  const std::string mark = std::string(kOwner) + orphans.owner;
+  const auto now = written_at(root_ + "/" + job_uid + "/" + mark);
+  if (!now) return fail(ErrorCode::kFailed, "the checkpoint storage " + root_ + " doesn't show the job's own mark");
+  std::error_code error;
+  std::filesystem::directory_iterator entries(root_, error);
+  std::vector<std::string> found, removed;
+  for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error)) {
+    const std::string uid = entries->path().filename();
+    if (uid == job_uid || !is_name(uid) || std::ranges::contains(orphans.jobs, uid)) continue;
+    std::error_code unknown;
+    if (entries->is_symlink(unknown) || unknown || !written_at(entries->path() / mark)) continue;
+    found.push_back(uid);
+  }
+  if (error) return unusable(root_, error.value());
+  for (const std::string& uid : found) {
+    if (removed.size() == kMostOrphans || (given_up && *given_up)) break;
+    const auto last = last_written(root_ + "/" + uid);
+    if (last && *now - *last >= orphans.age.count() && remove_job(uid, given_up)) removed.push_back(uid);
+  }
   return removed;
 }
 

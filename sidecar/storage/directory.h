@@ -25,6 +25,10 @@ class Directory final : public Storage {
   [[nodiscard]] Result<std::vector<std::uint64_t>> remove_sets(const std::string& job_uid, std::uint64_t below,
                                                                const std::vector<std::uint64_t>& keep,
                                                                GivenUp given_up = nullptr) const override;
+  [[nodiscard]] Result<void> mark_job(const std::string& job_uid, const std::string& owner,
+                                      GivenUp given_up = nullptr) const override;
+  [[nodiscard]] Result<std::vector<std::string>> remove_orphans(const std::string& job_uid, const Orphans& orphans,
+                                                                GivenUp given_up = nullptr) const override;
   [[nodiscard]] Result<void> remove_job(const std::string& job_uid, GivenUp given_up = nullptr) const override;
 
  private:

@@ -2,6 +2,7 @@
 //
 //   <place>/<job uid>/set-<set>/rank-<rank>      an image, complete
 //   <place>/<job uid>/set-<set>/whole-<rank>     it doesn't build on the group's first set, nor do the rank's later ones
+//   <place>/<job uid>/of-<owner>                 the job takes its sets along when it is deleted (Orphans)
 //
 // An image may build on that of the same rank in the first set of its group (wire::base_of, delta.h), and on no other. So a set
 // that nobody needs for itself stays as long as one of its group does, whoever asks for its removal. Only marks let go of an image
@@ -40,6 +41,15 @@ struct Location {
   std::string client = {};                                       // path of rclone
   std::chrono::milliseconds patience = std::chrono::minutes(2);  // without any progress
 };
+
+// Sets of jobs that are gone without them: the storage was away, or a node that was lost has stored more since. Whoever else uses the
+// place has an owner of another name, so nobody takes another's sets for orphans.
+struct Orphans {
+  std::string owner;              // an operator, and a namespace of its jobs
+  std::vector<std::string> jobs;  // whose sets stay: they exist, or others go on from them
+  std::chrono::seconds age;       // nothing of an orphan was written for so long
+};
+inline constexpr std::size_t kMostOrphans = 20;  // that go at once; the others have to wait
 
 // Set by another thread to end a call that waits for the storage; null: nothing ends it.
 using GivenUp = const std::atomic<bool>*;
@@ -95,6 +105,14 @@ class Storage {
   [[nodiscard]] virtual Result<std::vector<std::uint64_t>> remove_sets(const std::string& job_uid, std::uint64_t below,
                                                                        const std::vector<std::uint64_t>& keep,
                                                                        GivenUp given_up) const = 0;
+  // Puts the owner's mark on what is stored of a job, with the storage's present time; owner "": takes off all marks.
+  [[nodiscard]] virtual Result<void> mark_job(const std::string& job_uid, const std::string& owner,
+                                              GivenUp given_up) const = 0;
+  // Removes the orphans of the owner whose mark that job has, and returns the uids of their jobs. The storage's own times are compared,
+  // with that of the job's mark for the present one. What isn't listed, or has a file whose time can't be read, stays.
+  [[nodiscard]] virtual Result<std::vector<std::string>> remove_orphans(const std::string& job_uid,
+                                                                        const Orphans& orphans,
+                                                                        GivenUp given_up) const = 0;
   // Removes all that is stored of a job, whatever it is, and nothing else. Success: nothing of it is left.
   [[nodiscard]] virtual Result<void> remove_job(const std::string& job_uid, GivenUp given_up) const = 0;
 };
@@ -107,6 +125,7 @@ bool is_name(std::string_view text);  // a uid becomes one
 std::string set_name(std::uint64_t set);
 std::string file_name(const ImageName& name);
 std::optional<std::uint64_t> set_of(std::string_view directory);  // of set_name()
+inline constexpr std::string_view kOwner = "of-";                 // begins the name of an owner's mark
 std::string mark_name(const ImageName& name);
 
 // The files of a set.

@@ -23,6 +23,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
 
 crds::StoredSet set_of_ranks(std::uint64_t id, std::size_t ranks, const std::string& unusable = "") {
   crds::StoredSet set;
@@ -31,10 +32,10 @@ crds::StoredSet set_of_ranks(std::uint64_t id, std::size_t ranks, const std::str
   set.epoch = 3 * id;
   set.digests = base64_encode(std::string(32 * ranks, 'd'));
   set.unusable = unusable;
+  if (!unusable.empty()) set.tries = 2, set.suspected = "criu can't", set.suspected_on = "node";
   return set;
 }
 
-  if (!unusable.empty()) set.tries = 2, set.suspected = "criu can't", set.suspected_on = "node";
 Observed job_that_wants(std::optional<std::uint64_t> set = std::nullopt) {
   Observed o;
   o.job.spec.ranks = 2;
@@ -75,11 +76,11 @@ TEST(Adoption, TakesTheOneThatIsNamed) {
   EXPECT_EQ(adopt_set(job_that_wants(6), status).trouble, "");
   EXPECT_EQ(status.checkpoint->sets[0].id, 6u);
   EXPECT_EQ(status.checkpoint->sets[0].unusable, "") << "for this job it is untried";
+  EXPECT_EQ(status.checkpoint->sets[0].suspected + status.checkpoint->sets[0].suspected_on, "");
+  EXPECT_EQ(status.checkpoint->sets[0].tries, 0u);
 }
 
 TEST(Adoption, KeepsTheGrantOfAJobBeforeThat) {
-  EXPECT_EQ(status.checkpoint->sets[0].suspected + status.checkpoint->sets[0].suspected_on, "");
-  EXPECT_EQ(status.checkpoint->sets[0].tries, 0u);
   Observed o = job_that_wants();
   o.source->sets = {set_of_ranks(7, 2)};
   o.source->sets[0].of_job = "u-0";
@@ -209,6 +210,61 @@ TEST(UsedSets, OfAJobThatRunsOnAreKept) {
   const auto base = request(with_used(asked, {{"next", 17, 0}, {"next", 20, 17}}));
   EXPECT_THAT(base.keep, ElementsAre(20, 17));
   EXPECT_THAT(base.bases, SizeIs(0)) << "that is needed for itself stays whole";
+}
+
+kube::Object in(const std::string& name_space, kube::Object job) {
+  job["metadata"]["namespace"] = name_space;
+  return job;
+}
+
+TEST(Orphans, AreNeverWhatAnyStatusNames) {
+  crds::StoredSet used = set_of_ranks(12, 2);
+  used.of_job = "u-gone";
+  const std::vector<kube::Object> jobs = {in("a", job_with("lbm", {set_of_ranks(20, 2)})),
+                                          in("a", {{"metadata", {{"name", "new"}, {"uid", "u-new"}}}}),
+                                          in("b", job_with("next", {used})), in("b", job_with("other", {}))};
+  EXPECT_THAT(jobs_that_stay(jobs, "a").value(), UnorderedElementsAre("u-lbm", "u-new", "u-gone"));
+  // What can't be read may name any.
+  for (const nlohmann::json& status :
+       {nlohmann::json("none"), nlohmann::json({{"phase", "Running"}, {"internal", "{"}}),
+        nlohmann::json({{"phase", "Running"}, {"internal", 5}}),
+        nlohmann::json({{"phase", "Running"}, {"internal", "{'checkpoint':7}"}}),
+        nlohmann::json({{"phase", "Running"}, {"internal", "{'checkpoint':{'sets':7}}"}}),
+        nlohmann::json({{"phase", "Running"}, {"internal", "{'format':99}"}})}) {
+    auto with = jobs;
+    with.push_back(in("c", {{"metadata", {{"name", "x"}, {"uid", "u-x"}}}, {"status", status}}));
+    EXPECT_FALSE(jobs_that_stay(with, "a")) << status;
+  }
+  std::vector<kube::Object> many;
+  for (std::size_t i = 0; i <= kMostJobsThatStay; ++i) many.push_back(in("a", job_with(std::format("{}", i), {})));
+  EXPECT_FALSE(jobs_that_stay(many, "a")) << "a request can't name them all";
+}
+
+TEST(Orphans, AreLookedForByWhoHasAMark) {
+  const migrate::Action asked = migrate::Action::keep_sets({"lbm-r0-g0", 0}, {.below = 21, .keep = {20}});
+  const auto with = [&](OrphanSearch search) {
+    return wire::read_request<wire::KeepSetsRequest>(*with_search(asked, std::move(search)).fields).value();
+  };
+  const wire::KeepSetsRequest plain{.below = 21, .keep = {20}};
+  EXPECT_EQ(with({}), plain);
+  wire::KeepSetsRequest expected = plain;
+  expected.owner = "us";
+  EXPECT_EQ(with({.owner = "us"}), expected) << "it isn't known who needs what";
+  expected.retain = true;
+  EXPECT_EQ(with({.owner = "us", .retain = true, .stay = std::vector<std::string>{"u"}}), expected);
+  expected.retain = false;
+  expected.jobs = {"u"};
+  expected.orphan_seconds = 604'800;
+  EXPECT_EQ(with({.owner = "us", .retain = false, .stay = std::vector<std::string>{"u"}}), expected);
+}
+
+TEST(Orphans, AreOfOneOperatorAndOneNamespace) {
+  const std::string seed(net::kSeedBytes, 's'), other(net::kSeedBytes, 't');
+  const std::string owner = owner_of_sets(seed, "a").value();
+  EXPECT_EQ(owner, owner_of_sets(seed, "a").value());
+  EXPECT_NE(owner, owner_of_sets(seed, "b").value());
+  EXPECT_NE(owner, owner_of_sets(other, "a").value());
+  EXPECT_EQ(owner.size(), 64u);
 }
 
 TEST(Grants, AreOfOneJobInOneNamespace) {

@@ -72,7 +72,31 @@ TEST(Reclaim, RetainKeepsThem) {
   w.remove_job();
   ASSERT_TRUE(goes(w)) << w.trace;
   EXPECT_FALSE(w.storage.empty());
+  EXPECT_EQ(w.removers, 1) << "they were marked as what would go later, too";
+  EXPECT_FALSE(w.has_event(kSetsLeft));
+}
+
+TEST(Reclaim, WhatIsRetainedFromTheBeginningNeedsNoPod) {
+  World w({.ranks = 3, .slow = 3, .fast = 3});
+  stores_sets(w);
+  w.can_remove_sets = true;
+  w.job.spec.checkpoint.reclaim_policy = crds::ReclaimPolicy::kRetain;
+  ASSERT_TRUE(has_stored(w, 2)) << w.trace;
+  EXPECT_FALSE(w.job.status.checkpoint->marked);
+  w.remove_job();
+  ASSERT_TRUE(goes(w)) << w.trace;
+  EXPECT_FALSE(w.storage.empty());
   EXPECT_EQ(w.removers, 0);
+}
+
+TEST(Reclaim, AMarkThatStaysOnWhatIsRetainedIsTold) {
+  World w = with_sets();
+  w.job.spec.checkpoint.reclaim_policy = crds::ReclaimPolicy::kRetain;
+  w.storage_refuses = "AccessDenied";
+  w.sets_used_by = "next";  // they aren't removed, so nobody is in the way
+  w.remove_job();
+  ASSERT_TRUE(goes(w, 5 * kMinute)) << w.trace;
+  EXPECT_THAT(message(w, kSetsLeft), AllOf(HasSubstr("of-…"), HasSubstr("AccessDenied")));
 }
 
 TEST(Reclaim, NoPodIsMadeWhereThereIsNothingToRemove) {

@@ -75,7 +75,7 @@ void World::run_remover() {
   if (remover->done || remover->failed || storage_hangs) return;
   remover->said = storage_refuses;
   if (!storage_refuses.empty()) return;
-  storage.clear();
+  if (job.spec.checkpoint.reclaim_policy == crds::ReclaimPolicy::kDelete) storage.clear();
   remover->done = true;
 }
 

@@ -427,7 +427,8 @@ void World::work_on_sets(const Work& work) {
   if (work.make_remover && !no_remover && !remover) {
     if (job.metadata.deletion_timestamp == Time{}) violate("the sets of a job that isn't deleted are removed");
     if (!pods.empty()) violate("the sets are removed while the job's pods run");
-    if (!sets_used_by.empty()) violate("the sets are removed while another job needs them");
+    const bool retains = job.spec.checkpoint.reclaim_policy == crds::ReclaimPolicy::kRetain;
+    if (!sets_used_by.empty() && !retains) violate("the sets are removed while another job needs them");
     remover.emplace();
     ++removers;
     remover_refused_.reset();

@@ -231,6 +231,42 @@ TEST_F(Checkpoint, OlderSetsAreRemoved) {
   EXPECT_TRUE(fs::exists(stored(2)) && fs::exists(stored(3)));
 }
 
+TEST_F(Checkpoint, WhatGoneJobsHaveLeftIsRemoved) {
+  RealSidecar source(1, {.place = storage_});
+  stop_at_a_gate(source);
+  store(source, 1);
+  const auto leave = [&](const std::string& uid, const std::string& owner) {
+    fs::create_directories(fs::path(storage_) / uid / "set-1");
+    std::ofstream(fs::path(storage_) / uid / ("of-" + owner)) << "\n";
+    const auto old = fs::file_time_type::clock::now() - std::chrono::hours(2);
+    for (const auto& entry : fs::directory_iterator(fs::path(storage_) / uid)) fs::last_write_time(entry.path(), old);
+    fs::last_write_time(fs::path(storage_) / uid, old);
+  };
+  leave("gone", "us");
+  leave("known", "us");
+  leave("others", "them");
+  wire::KeepSetsRequest asked{
+      .below = 2, .keep = {1}, .bases = {}, .owner = "us", .jobs = {"known"}, .orphan_seconds = 3600};
+  const auto ask = [&] {
+    const auto limit = std::chrono::steady_clock::now() + 30s;
+    while (!source.ask(wire::kKeepSets, reflect::write(asked)) && std::chrono::steady_clock::now() < limit)
+      std::this_thread::sleep_for(10ms);
+  };
+  const auto comes = [&](const std::function<bool()>& what) {
+    const auto limit = std::chrono::steady_clock::now() + 30s;
+    while (!what() && std::chrono::steady_clock::now() < limit) std::this_thread::sleep_for(10ms);
+    return what();
+  };
+  const fs::path root = storage_;
+  ask();
+  EXPECT_TRUE(comes([&] { return !fs::exists(root / "gone"); }));
+  EXPECT_TRUE(fs::exists(root / "known") && fs::exists(root / "others") && fs::exists(stored(1)));
+  EXPECT_TRUE(fs::exists(root / "uid" / "of-us"));
+  asked.retain = true;
+  ask();
+  EXPECT_TRUE(comes([&] { return !fs::exists(root / "uid" / "of-us"); })) << "its sets stay after it";
+}
+
 TEST_F(Checkpoint, WithoutStorageIsRefused) {
   RealSidecar source;
   stop_at_a_gate(source);

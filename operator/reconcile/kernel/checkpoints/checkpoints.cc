@@ -295,6 +295,8 @@ std::optional<std::vector<Event>> settle_set(const Observed& o, crds::BspJobStat
   set.image = image_of(o);
   set.digests = base64_encode(digests);
   describe_program(o, set);
+  // Before anything is: what stays after the job has to be known for certain.
+  c.marked = c.marked || o.job.spec.checkpoint.reclaim_policy == crds::ReclaimPolicy::kDelete;
   c.pending.reset();
   c.message.clear();
   let_older_go(o.job.spec, status);
@@ -307,14 +309,14 @@ std::optional<std::vector<Event>> settle_set(const Observed& o, crds::BspJobStat
                    crds::duration_text(static_cast<double>(slowest_ns) * 1e-9), next_by_itself(o, c))}};
 }
 
-std::optional<migrate::Action> remove_older_sets(const Observed& o) {
-  const auto& c = o.job.status.checkpoint;
 bool moves_wait(const Observed& o) {
   const auto& c = o.job.status.checkpoint;
   return c && c->pending && o.pending_for < kMovesWait && o.leaving.empty() &&
          std::ranges::none_of(waiting_requests(o), &MoveRequest::away);
 }
 
+std::optional<migrate::Action> remove_older_sets(const Observed& o) {
+  const auto& c = o.job.status.checkpoint;
   if (!c || c->ids_used == 0 || o.job.status.ranks.empty()) return std::nullopt;
   const Seat seat = o.job.status.ranks[0].seat();
   const SidecarFacts* sidecar = o.sidecar(seat);

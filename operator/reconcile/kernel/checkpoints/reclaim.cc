@@ -28,9 +28,13 @@ bool may_have_sets(const crds::BspJobStatus& status) {
   return status.phase != crds::JobPhase::kPending || status.attempt > 0 || status.start_time != Time{};
 }
 
+bool retains(const crds::BspJob& job) { return job.spec.checkpoint.reclaim_policy == crds::ReclaimPolicy::kRetain; }
+
+// Sets that stay, and are marked as those of a job that wanted them removed, lose their mark.
 bool reclaims(const Observed& o) {
-  return o.can_remove_sets && makes_sets(o.job) &&
-         o.job.spec.checkpoint.reclaim_policy == crds::ReclaimPolicy::kDelete && may_have_sets(o.job.status);
+  if (!o.can_remove_sets || !makes_sets(o.job)) return false;
+  if (retains(o.job)) return o.job.status.checkpoint && o.job.status.checkpoint->marked;
+  return may_have_sets(o.job.status);
 }
 
 std::string place_of_sets(const crds::BspJob& job) {
@@ -47,7 +51,7 @@ struct Trouble {
   std::string reason, message;  // "": none yet
 };
 Trouble trouble_of(const Observed& o) {
-  if (!o.sets_used_by.empty())
+  if (!o.sets_used_by.empty() && !retains(o.job))
     return {"InUse", std::format("job {} goes on from them until it has stored its own", o.sets_used_by)};
   const std::string pod = remover_name({o.job.metadata.name, o.job.metadata.uid});
   if (o.remover_refused)
@@ -75,9 +79,17 @@ void report(const Observed& o, Trouble trouble, crds::BspJobStatus& status, Recl
 }
 
 void give_up(const Observed& o, const Trouble& trouble, crds::BspJobStatus& status, Reclaim& reclaim) {
-  const std::string message = std::format(
-      "the checkpoint sets of the deleted job stay: {}; remove them by hand. They were not removed: {}",
-      place_of_sets(o.job), trouble.message.empty() ? "the pod that removes them has not ended" : trouble.message);
+  const std::string why = trouble.message.empty() ? "the pod that does it has not ended" : trouble.message;
+  const std::string message =
+      retains(o.job)
+          ? std::format(
+                "the checkpoint sets of the deleted job stay: {}; but they are marked as if it had left them behind, "
+                "and "
+                "go in some days unless you remove what is named of-… there. The mark could not be taken off: {}",
+                place_of_sets(o.job), why)
+          : std::format(
+                "the checkpoint sets of the deleted job stay: {}; remove them by hand. They were not removed: {}",
+                place_of_sets(o.job), why);
   turn_condition(o, status, kSetsNotRemoved, true, kGivenUp, message);
   reclaim.stores = true;
 }
@@ -138,7 +150,7 @@ json make_remover(const crds::BspJob& job, const PodOptions& options) {
   json container = {{"name", kReclaimContainer},
                     {"image", options.runtime_image},
                     {"imagePullPolicy", options.pull_policy},
-                    {"command", {"/bsp/bsp-sidecar", "--remove-sets"}},
+                    {"command", {"/bsp/bsp-sidecar", retains(job) ? "--retain-sets" : "--remove-sets"}},
                     {"securityContext", restricted(of_ranks)}};
   put_env(container, names::kEnvJobUid, job.metadata.uid);
   mount_storage(container, storage);
@@ -191,7 +203,7 @@ Reclaim reclaim_sets(const Observed& o, Duration limit, crds::BspJobStatus& stat
     return reclaim;
   }
   if (!trouble.reason.empty()) report(o, std::move(trouble), status, reclaim);
-  reclaim.make_remover = !o.remover.made && o.sets_used_by.empty();
+  reclaim.make_remover = !o.remover.made && (o.sets_used_by.empty() || retains(o.job));
   reclaim.delete_remover = o.remover.failed && !o.remover.deleting;
   return reclaim;
 }

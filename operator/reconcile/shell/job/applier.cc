@@ -71,7 +71,7 @@ void Applier::apply(const Observed& o, const Advice& advice, const Work& work, c
   notices_.add(work.notices);
   for (const migrate::Action& action : work.actions)
     if (action.kind == migrate::ActionKind::kKeepSets)
-      prepared.sidecars.call(remover_.spare_used(action, o.job));
+      prepared.sidecars.call(remover_.complete(action, o.job));
     else if (const auto keyed = with_key(action, prepared))
       prepared.sidecars.call(*keyed);
   // Notices wait while ranks stand still: the machines have better to do.

@@ -82,8 +82,26 @@ std::vector<UsedSet> SetRemover::used(const crds::BspJob& job) const {
   return used;
 }
 
-migrate::Action SetRemover::spare_used(const migrate::Action& keep_sets, const crds::BspJob& job) const {
-  return with_used(keep_sets, used(job));
+// Every status is read for it, so once in an hour is enough.
+OrphanSearch SetRemover::search(const crds::BspJob& job) const {
+  if (!options_.pods.scheduled || !job.status.checkpoint || !job.status.checkpoint->marked) return {};
+  {
+    const std::lock_guard lock(state_->mutex);
+    const auto now = std::chrono::steady_clock::now();
+    if (now < state_->looks_at) return {};
+    state_->looks_at = now + kLooksForOrphans;
+  }
+  const auto seed = authority_.seed();
+  auto owner = seed ? owner_of_sets(*seed, job_ref_.at.name_space) : seed;
+  if (!owner) return {};
+  OrphanSearch search{.owner = std::move(*owner),
+                      .retain = job.spec.checkpoint.reclaim_policy == crds::ReclaimPolicy::kRetain};
+  if (!search.retain) search.stay = jobs_that_stay(cache_.list(kBspJob), job_ref_.at.name_space);
+  return search;
+}
+
+migrate::Action SetRemover::complete(const migrate::Action& keep_sets, const crds::BspJob& job) const {
+  return with_search(with_used(keep_sets, used(job)), search(job));
 }
 
 void SetRemover::create(const Observed& o) {

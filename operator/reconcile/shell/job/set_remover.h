@@ -10,6 +10,7 @@
 #include "base/core/backoff.h"
 #include "operator/reconcile/kernel/observed.h"
 #include "operator/reconcile/shell/job/job_parts.h"
+#include "operator/reconcile/shell/orphans.h"
 
 namespace bsp::reconcile {
 
@@ -28,14 +29,15 @@ class SetRemover {
   explicit SetRemover(const JobParts& parts)
       : client_(parts.shell.client),
         cache_(parts.shell.cache),
+        authority_(parts.shell.authority),
         options_(parts.shell.options),
         job_ref_(parts.job),
         calls_(parts.calls) {}
 
   // What is known of that pod, and who still needs the sets.
   void add_to(Observed& o) const;
-  // keepSets of a job that runs, so that what others go on from stays.
-  [[nodiscard]] migrate::Action spare_used(const migrate::Action& keep_sets, const crds::BspJob& job) const;
+  // keepSets of a job that runs, so that what others go on from stays, and now and then what jobs have left that are gone goes.
+  [[nodiscard]] migrate::Action complete(const migrate::Action& keep_sets, const crds::BspJob& job) const;
   // Again after a while if it was refused.
   void create(const Observed& o);
   // One that its node has ended, so that another can be made.
@@ -47,13 +49,16 @@ class SetRemover {
     std::optional<Error> refused;
     SteadyTime again{};
     Backoff tries{std::chrono::seconds(1), std::chrono::seconds(15)};
+    SteadyTime looks_at{};  // for orphans
   };
   [[nodiscard]] kube::Key pod() const;
   [[nodiscard]] std::vector<UsedSet> used(const crds::BspJob& job) const;
+  [[nodiscard]] OrphanSearch search(const crds::BspJob& job) const;
   static Result<void> make(kube::Client& client, kube::Cache& cache, const JobRef& job, const kube::Object& pod);
 
   kube::Client& client_;
   kube::Cache& cache_;
+  Authority& authority_;
   const ShellOptions& options_;
   const JobRef job_ref_;
   const std::shared_ptr<JobCalls> calls_;
