@@ -55,12 +55,12 @@ Fence::Fence(net::Loop& loop, std::string pod, std::chrono::milliseconds limit, 
     freshness_ = Freshness(*before);
     earliest_end_ += limit_ / 6;
   }
-  timer_ = loop_.after(std::chrono::milliseconds(0), [this] { check_due(); });
+  next_.timer = loop_.after(std::chrono::milliseconds(0), [this] { check_due(); });
 }
 
 Fence::~Fence() {
   *alive_ = false;
-  loop_.cancel(timer_);
+  loop_.cancel(next_.timer);
 }
 
 // The timer does the rest. Only the first message after a silence is saved and forwarded at once, because bsp-init
@@ -102,8 +102,7 @@ void Fence::check_due() {
       log_info("the operator is back");
       freshness_.forget_peers();
     }
-    timer_ = loop_.at(due, [this] { check_due(); });
-    return;
+    return check_at(due);
   }
   if (!std::exchange(asking_, true))
     log_warning("the operator is silent: asking the other ranks",
@@ -116,8 +115,15 @@ void Fence::check_due() {
   // Before its first epoch a program can do nothing that counts, and no sidecar admits it to one any more.
   if (plan && now >= over && hooks_.computes()) hooks_.end_program(why());
   auto next = now + limit_ / 6;
-  if (over > now) next = std::min(next, over);
-  timer_ = loop_.at(next, [this] { check_due(); });
+  for (const auto sooner : {over, next_.retry})
+    if (sooner > now) next = std::min(next, sooner);
+  check_at(next);
+}
+
+void Fence::check_at(net::SteadyTime due) {
+  loop_.cancel(next_.timer);
+  next_.due = due;
+  next_.timer = loop_.at(due, [this] { check_due(); });
 }
 
 bool Fence::alone(const wire::EpochPlan& plan) const {
@@ -126,12 +132,20 @@ bool Fence::alone(const wire::EpochPlan& plan) const {
 }
 
 void Fence::ask(const wire::Member& member, bool answers_for_all) {
-  if (!asked_.insert(member.pod).second) return;
   const auto asked = steady_now();
+  Asked& one = asked_[member.pod];
+  if (one.under_way || asked < one.again) return;
+  one = {.under_way = true, .again = asked + limit_ / 12};  // once in a round
   hooks_.ask(member, [this, alive = alive_, pod = member.pod, asked, answers_for_all](Result<net::Answer> answer) {
     if (!*alive) return;
-    asked_.erase(pod);
-    if (!answer) return;
+    Asked& done = asked_[pod];
+    done.under_way = false;
+    if (!answer) {
+      // The limit leaves time for few questions. One that was lost must not cost the time of two.
+      done.again = next_.retry = steady_now() + limit_ / 30;
+      if (done.again < next_.due) check_at(done.again);
+      return;
+    }
     if (!answers_for_all) return freshness_.heard(pod, asked);
     const auto age = answer->header.find(fencing::kAge);
     if (age == answer->header.end() || !age->is_number_unsigned()) return;

@@ -17,7 +17,8 @@
 // unfinished program asks it.
 //
 // While the operator is heard, this costs a timer and a small file every ten seconds. Otherwise the pod of rank 0 asks every
-// other and every other asks it, over the links that an epoch has anyway.
+// other and every other asks it, over the links that an epoch has anyway: each every sixth of the limit, and again at once when a
+// question was lost.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +28,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 
 #include "base/net/link.h"
@@ -105,6 +105,7 @@ class Fence {
   void save(net::SteadyTime fresh);
   [[nodiscard]] bool alone(const wire::EpochPlan& plan) const;  // all of its ranks are in this pod
   void ask(const wire::Member& member, bool answers_for_all);
+  void check_at(net::SteadyTime due);
   [[nodiscard]] std::string why() const;
 
   net::Loop& loop_;
@@ -116,8 +117,16 @@ class Fence {
   net::SteadyTime saved_fresh_ = net::SteadyTime::min();
   net::SteadyTime asked_for_ = net::SteadyTime::min();
   bool asking_ = false;
-  std::set<std::string> asked_;  // pods that have not answered yet
-  net::Loop::TimerId timer_ = 0;
+  struct Asked {
+    bool under_way = false;
+    net::SteadyTime again{};
+  };
+  std::map<std::string, Asked> asked_;  // by pod
+  struct Next {
+    net::Loop::TimerId timer = 0;
+    net::SteadyTime due{};    // of the timer
+    net::SteadyTime retry{};  // of a question that was lost
+  } next_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -265,7 +265,7 @@ TEST(Fence, GainsNoTimeByARestartButAsksFirst) {
                  .computes = [] { return true; },
                  .ask =
                      [&](const wire::Member&, net::LinkPeer::Done done) {
-                       if (++asked == 2) loop.stop();
+                       if (++asked == 2 && answered) loop.stop();
                        if (answered)
                          done(answer_with(0));
                        else
@@ -275,6 +275,7 @@ TEST(Fence, GainsNoTimeByARestartButAsksFirst) {
                      [&](const std::string&) {
                        ++ended;
                        EXPECT_GT(asked, 0);
+                       loop.stop();
                      },
                  .save = [&](SteadyTime fresh) { saved = fresh; }},
                 before);
