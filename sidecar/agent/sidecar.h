@@ -33,6 +33,8 @@ class Sidecar {
 
   // The port it listens on, for a configuration that left it open.
   [[nodiscard]] std::uint16_t port() const { return server_->port(); }
+  // The verbs that name a token.
+  static std::vector<std::string_view> acting_verbs();
 
  private:
   Sidecar(net::Loop& loop, net::TlsContext context, Config config);

@@ -102,6 +102,13 @@ std::span<const Sidecar::Verb> Sidecar::verbs() {
   return kVerbs;
 }
 
+std::vector<std::string_view> Sidecar::acting_verbs() {
+  std::vector<std::string_view> names;
+  for (const Verb& verb : verbs())
+    if ((verb.allowed & kActs) != 0) names.push_back(verb.name);
+  return names;
+}
+
 bool Sidecar::is_allowed(const Verb& verb, const std::string& peer) const {
   if (peer == names::kOperatorIdentity) return (verb.allowed & kOperator) != 0;
   return (verb.allowed & kAnnounced) != 0 || ((verb.allowed & kMembers) != 0 && epochs_.is_member(peer));

@@ -128,6 +128,16 @@ class RealSidecar {
         return *message;
     }
   }
+  // The verbs that bsp-init has been sent since then, but for `fresh`. What a request causes is sent before its answer.
+  std::vector<std::string> heard_since(std::uint32_t seat) {
+    std::vector<std::string> verbs;
+    for (pollfd entry{.fd = inits_[seat].get(), .events = POLLIN, .revents = 0}; ::poll(&entry, 1, 0) > 0;) {
+      const auto packet = control::receive(inits_[seat].get());
+      if (!packet) break;
+      if (packet->verb != control::Fresh::kVerb) verbs.push_back(packet->verb);
+    }
+    return verbs;
+  }
   // The next message of this kind from the sidecar; others are left out.
   template <class T>
   T hear() {
