@@ -2,6 +2,7 @@
 // spec of a running job, null and of another type, as `kubectl edit`, a rolled-back operator or a restored backup may leave it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <thread>
 
 #include "base/json/fields.h"
+#include "base/net/address.h"
 #include "crds/stored_status.h"
 #include "operator/kube/fields.h"
 #include "operator/kube/modify.h"
@@ -145,6 +147,20 @@ TEST_F(UnreadableJobs, StandStillAndGoOnAsSoonAsTheyCanBeRead) {
   mended["status"]["phase"] = "Running";
   ASSERT_TRUE(store_->update_status(mended));
   EXPECT_TRUE(eventually([&] { return told("later-phase").empty(); })) << read_job("later-phase");
+}
+
+// Its sidecars take a silent operator for one that they are cut off from, and end their programs if peers are silent, too.
+TEST_F(UnreadableJobs, AreGreetedByAnOperatorThatHasNeverReadThem) {
+  ASSERT_NO_FATAL_FAILURE(add("job", [](json& job) { job["status"]["internal"] = "{"; }));
+  const std::string ip = std::format("127.{}.{}.1", 1 + ::getpid() / 256 % 250, ::getpid() % 256);
+  const Fd listener = net::listen_on(net::parse_address(std::format("{}:{}", ip, names::kSidecarPort)).value()).value();
+  Object pod = store_->get({kPod, "default", "job-r1-g0"}).value();
+  pod["status"] = {{"phase", "Running"}, {"podIP", ip}};
+  ASSERT_TRUE(store_->update_status(pod));
+  start();
+  pollfd entry{.fd = listener.get(), .events = POLLIN, .revents = 0};
+  EXPECT_EQ(::poll(&entry, 1, 60'000), 1) << "nobody asks for its status";
+  EXPECT_THAT(told("job"), HasSubstr("status.internal"));
 }
 
 TEST_F(UnreadableJobs, AreDeletedWithTheirPods) {

@@ -16,8 +16,13 @@ Observed Follower::observe(const crds::BspJob& job, Sidecars& sidecars) {
   return o;
 }
 
+void Follower::greet(Sidecars& sidecars) const {
+  if (!has_observed_) sidecars.track(observer_.reachable());
+}
+
 // Before the sidecars are read: a lost pod must not hear the operator, and a new wave starts without earlier answers.
 void Follower::keep_up(Cluster& cluster, Sidecars& sidecars) {
+  has_observed_ = true;
   pods_.take_results();
   const crds::BspJobStatus& status = cluster.job.status;
   ends_.judge(cluster, sidecars);

@@ -31,6 +31,9 @@ class Follower {
   Observed observe(const crds::BspJob& job, Sidecars& sidecars);
   // For what the next observations are to show: supersteps, and who hears a sidecar that does not answer.
   void ask(const Observed& o, Sidecars& sidecars);
+  // Lets the sidecars hear this operator, of a job that can't be observed. Not once it has been: a pod that was taken for lost must
+  // not hear it again.
+  void greet(Sidecars& sidecars) const;
   // Of a job that isn't observed for now, or never again: it tells no other job how many sidecars answer this operator.
   void lose_sight() { sidecar_thread_.note_hearing(job_ref_.uid, {}); }
   [[nodiscard]] Duration until_next_reports() const { return reports_.until_next(); }
@@ -50,6 +53,7 @@ class Follower {
   JobClocks clocks_;
   Progress progress_;
   PodEnds ends_;
+  bool has_observed_ = false;
 };
 
 }  // namespace bsp::reconcile

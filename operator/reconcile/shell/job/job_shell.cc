@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/core/guard.h"
+#include "base/core/log.h"
 #include "operator/reconcile/shell/job/source_job.h"
 
 namespace bsp::reconcile {
@@ -48,10 +49,20 @@ Duration JobShell::stall(const Error& error) {
   return stall_.begin(error);
 }
 
-// Lets go of a job that is gone or can't be read. One that can't be read keeps its links: who hears an operator isn't cut off.
+// Lets go of a job that is gone or can't be read. One that can't be read has its links all the same, also those of an operator that
+// has never read it: who hears an operator isn't cut off.
 Duration JobShell::let_go() {
   follower_.lose_sight();
-  if (!stored_.stands_still()) preparation_.close_links();
+  if (!stored_.stands_still()) {
+    preparation_.close_links();
+    return kQuiet;
+  }
+  const auto sidecars = preparation_.link(stored_.named());
+  if (!sidecars) {
+    log_warning("failed to link a job's sidecars", {{"job", parts_.job.key()}, {"error", sidecars.error().message}});
+    return kIdle;
+  }
+  follower_.greet(**sidecars);
   return kQuiet;
 }
 

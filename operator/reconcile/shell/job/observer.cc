@@ -60,6 +60,12 @@ Cluster JobObserver::read(crds::BspJob job, std::set<std::string> being_made) co
   return cluster;
 }
 
+std::map<Seat, std::string> JobObserver::reachable() const {
+  Cluster cluster;
+  read_pods(cluster);
+  return std::move(cluster.reachable);
+}
+
 void JobObserver::read_pods(Cluster& cluster) const {
   for (const kube::Object& pod : cache_.find(kPod, kByJob, job_ref_.key())) {
     if (!job_ref_.owns(pod)) continue;  // of an earlier job of this name

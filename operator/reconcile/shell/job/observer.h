@@ -31,6 +31,7 @@ class JobObserver {
   JobObserver(const ShellParts& parts, const JobRef& job);
 
   [[nodiscard]] Cluster read(crds::BspJob job, std::set<std::string> being_made) const;
+  [[nodiscard]] std::map<Seat, std::string> reachable() const;  // as in Cluster, of a job that isn't known
   [[nodiscard]] Observed observe(Cluster cluster, const Sidecars& sidecars) const;
 
  private:

@@ -18,14 +18,19 @@ std::optional<Prepared> Preparation::prepare(const crds::BspJob& job) {
 Result<void> Preparation::complete(const crds::BspJob& job) {
   BSP_CHECK_OK(add_finalizer(job));
   BSP_CHECK_OK(isolation_.keep(job));
+  BSP_CHECK_OK(link(job));
+  certificates_.renew_if_due(job, sidecars_->take_untrusted(), pods_);
+  return {};
+}
+
+Result<Sidecars*> Preparation::link(const crds::BspJob& job) {
   if (!sidecars_) {
     BSP_CHECK_OK(certificates_.begin(job));
     sidecars_ = std::make_unique<Sidecars>(
         parts_.shell.sidecar_thread,
         Sidecars::Options{.tls = certificates_.tls(), .changed = parts_.changed, .job = parts_.job.key()});
   }
-  certificates_.renew_if_due(job, sidecars_->take_untrusted(), pods_);
-  return {};
+  return sidecars_.get();
 }
 
 Result<void> Preparation::add_finalizer(const crds::BspJob& job) {

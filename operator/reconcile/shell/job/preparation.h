@@ -26,6 +26,8 @@ class Preparation {
 
   // nullopt: try again later; the status of a job that hasn't begun says why.
   std::optional<Prepared> prepare(const crds::BspJob& job);
+  // Only the links, of a job of which no more need be known than its metadata.
+  Result<Sidecars*> link(const crds::BspJob& job);
   // Of a job that isn't reconciled: nobody asks its sidecars, whose pods go, until it is prepared again.
   void close_links() { sidecars_.reset(); }
 

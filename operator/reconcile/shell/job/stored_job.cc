@@ -48,6 +48,8 @@ void StoredJob::reject(const kube::Object& object, const Error& error) {
   if (kube::is_being_deleted(object)) return remove();
   if (never_begun(object) && pods().empty()) return fail(object, error);
   stands_still_ = true;
+  named_ = parts_.job.named();
+  named_.metadata.creation_timestamp = from_rfc3339(kube::metadata_text(object, "creationTimestamp"));
   write_condition(parts_, {.type = kUnreadable,
                            .on = true,
                            .reason = kUnreadable,

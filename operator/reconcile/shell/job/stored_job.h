@@ -22,6 +22,8 @@ class StoredJob {
   const crds::BspJob* read();
   // It was there when it was read last, and nothing may be done about it.
   [[nodiscard]] bool stands_still() const { return stands_still_; }
+  // What of it can be read for certain, of one that stands still.
+  [[nodiscard]] const crds::BspJob& named() const { return named_; }
   // As it was last read; nullptr after release().
   [[nodiscard]] const crds::BspJob* last() const { return job_.get(); }
   // It is parsed again when it is needed: of a thousand jobs most wait or have ended.
@@ -37,6 +39,7 @@ class StoredJob {
   PodKeeper& pods_;
   const JobRemoval& removal_;
   bool stands_still_ = false;
+  crds::BspJob named_;
   std::unique_ptr<const crds::BspJob> job_;
 };
 
