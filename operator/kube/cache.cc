@@ -130,7 +130,7 @@ void Cache::unindex(Store& store, const Place& place, Entry& entry) {
 void Cache::erase(const Kind&, Store& store, std::map<Place, Entry>::iterator it) {
   unindex(store, it->first, it->second);
   bytes_ -= it->second.packed.size();
-  if (deleted_.insert(it->second.uid).second) {
+  if (deleted_.insert_or_assign(it->second.uid, std::chrono::steady_clock::now()).second) {
     deleted_order_.push_back(it->second.uid);
     if (deleted_order_.size() > kMaxDeletedKept) {
       deleted_.erase(deleted_order_.front());
@@ -140,7 +140,7 @@ void Cache::erase(const Kind&, Store& store, std::map<Place, Entry>::iterator it
   store.entries.erase(it);
 }
 
-void Cache::take(Object object, bool from_watch) {
+void Cache::take(Object object, bool from_watch, Moment read) {
   const Kind kind{text_at(object, "apiVersion"), text_at(object, "kind")};
   const Place place{metadata_text(object, "namespace"), metadata_text(object, "name")};
   const std::string uid = metadata_text(object, "uid"), version = metadata_text(object, "resourceVersion");
@@ -151,23 +151,28 @@ void Cache::take(Object object, bool from_watch) {
     const auto found = stores_.find(kind);
     if (found == stores_.end()) return;  // a kind that this cache doesn't keep
     Store& store = found->second;
-    if (deleted_.contains(uid)) return;
+    if (const auto gone = deleted_.find(uid); gone != deleted_.end()) {
+      if (!read || *read <= gone->second) return;
+      deleted_.erase(gone);
+    }
     if (store.spec->trim) store.spec->trim(object);
     const auto it = store.entries.find(place);
     if (it != store.entries.end()) {
       Entry& old = it->second;
-      old.watched = old.watched || from_watch;
-      if (old.uid == uid && (old.version == version || is_older(version, old.version))) return;
-      // Recreated under the same name: the object with the newer version is the later one.
-      if (old.uid != uid && is_older(version, old.version)) return;
+      if (old.uid == uid && old.version == version) {
+        old.watched = old.watched || from_watch;
+        return;
+      }
+      // Also of one that was recreated under the same name: the object with the newer version is the later one.
+      if (is_older(version, old.version) && (!read || *read <= old.at)) return;
       if (options_.on_change) before = unpack(old.packed);
       unindex(store, it->first, old);
       bytes_ -= old.packed.size();
     }
     const auto placed = store.entries.try_emplace(place).first;
     Entry& entry = placed->second;
-    entry.watched = from_watch || (entry.watched && entry.uid == uid);
-    if (!entry.watched) entry.put = std::chrono::steady_clock::now();
+    entry.watched = from_watch;
+    entry.at = entry.read = std::chrono::steady_clock::now();
     entry.uid = uid;
     entry.version = version;
     entry.packed = pack(object);
@@ -206,16 +211,17 @@ void Cache::recheck() {
     const auto now = std::chrono::steady_clock::now();
     for (auto& [kind, store] : stores_)
       for (auto& [place, entry] : store.entries)
-        if (!entry.watched && now - entry.put > kRecheckAfter) {
-          entry.put = now;
+        if (!entry.watched && now - entry.read > kRecheckAfter) {
+          entry.read = now;
           unconfirmed.push_back({kind, place.first, place.second});
         }
   }
   for (const Key& key : unconfirmed) {
     if (stop_) return;
+    const auto asked = std::chrono::steady_clock::now();
     auto now = client_.get(key);
     if (now)
-      put(*now);
+      take(std::move(*now), false, asked);
     else if (now.error().code == ErrorCode::kNotFound)
       drop(key);
   }
@@ -238,7 +244,7 @@ bool Cache::refresh(std::chrono::milliseconds wait) {
     if (event.type == EventType::kDeleted)
       take_deleted(event.object);
     else
-      take(std::move(event.object), true);
+      take(std::move(event.object), true, event.listed);
   }
   if (complete && !filled_.exchange(true)) {
     const std::lock_guard lock(mutex_);

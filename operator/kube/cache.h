@@ -3,7 +3,8 @@
 //
 // It keeps objects packed (CBOR): a pod takes some 20 KiB as a tree of JSON, packed and trimmed less than one. A read
 // unpacks a copy. A writer put()s the result of a write at once, so that it never decides on a version that it has
-// overwritten itself. The cache ignores older versions that the watch brings later, and events of deleted objects.
+// overwritten itself. The cache ignores older versions that the watch brings later, and events of deleted objects; but a list
+// is right about all that it was asked for later than, since a store that was restored from a backup has gone back.
 #pragma once
 
 #include <atomic>
@@ -81,9 +82,10 @@ class Cache {
     std::string packed;
     std::string uid;
     std::string version;
-    std::vector<Indexes::iterator> indexed;       // the index entries that list it
-    bool watched = false;                         // the watch has reported it
-    std::chrono::steady_clock::time_point put{};  // if not watched: when put() stored it or recheck() last read it
+    std::vector<Indexes::iterator> indexed;        // the index entries that list it
+    bool watched = false;                          // the watch has reported it, as it is here
+    std::chrono::steady_clock::time_point at{};    // when it was stored
+    std::chrono::steady_clock::time_point read{};  // if not watched: when put() stored it or recheck() last read it
   };
   struct Store {
     const CachedKind* spec = nullptr;
@@ -92,7 +94,9 @@ class Cache {
   };
 
   void run();
-  void take(Object object, bool from_watch);
+  using Moment = std::optional<std::chrono::steady_clock::time_point>;
+  // `read`: when it was asked for, if that shows what there is now.
+  void take(Object object, bool from_watch, Moment read = {});
   void take_deleted(const Object& object);
   void erase(const Kind& kind, Store& store, std::map<Place, Entry>::iterator it);
   static void unindex(Store& store, const Place& place, Entry& entry);
@@ -106,7 +110,8 @@ class Cache {
   mutable std::mutex mutex_;
   std::condition_variable filling_;
   std::map<Kind, Store> stores_;
-  std::set<std::string> deleted_;          // uids of recently deleted objects …
+  std::map<std::string, std::chrono::steady_clock::time_point>
+      deleted_;                            // uids of recently deleted objects, since when …
   std::deque<std::string> deleted_order_;  // … oldest first
   std::size_t bytes_ = 0;
   std::atomic<bool> filled_ = false;

@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,9 @@ enum class EventType { kAdded, kModified, kDeleted };
 struct WatchEvent {
   EventType type;
   Object object;
+  // Set if it is of a list, to when that was asked for: what was known before counts no more, even of a later version, since a
+  // store that was restored from a backup has gone back.
+  std::optional<std::chrono::steady_clock::time_point> listed = {};
 };
 
 class Client {

@@ -85,6 +85,7 @@ Result<void> Reflector::list() {
   std::set<std::string> listed;
   std::string next;
   std::string version;
+  auto began = Steady::now();
   do {
     const std::string target = std::format("{}?limit={}{}", resource_.collection(name_space_), options_.page,
                                            next.empty() ? "" : "&continue=" + percent_encode(next));
@@ -93,6 +94,7 @@ Result<void> Reflector::list() {
     if (answer.status == 410 && !next.empty()) {  // the list took so long that its version expired: start over
       next.clear();
       listed.clear();
+      began = Steady::now();
       if (!api_.http().sleep_until(Steady::now() + jittered(kFirstPause)))
         return fail(ErrorCode::kUnavailable, "the API client is closed");
       continue;
@@ -106,7 +108,7 @@ Result<void> Reflector::list() {
     if (page.contains("items") && page["items"].is_array())
       for (Object& item : page["items"]) {
         listed.insert(key_in(item));
-        note(std::move(item), events);
+        note(std::move(item), events, began);
       }
     if (!feed_.push(std::move(events))) return fail(ErrorCode::kUnavailable, "the API client is closed");
   } while (!next.empty());
@@ -121,7 +123,7 @@ Result<void> Reflector::list() {
   return {};
 }
 
-void Reflector::note(Object object, std::vector<WatchEvent>& events) {
+void Reflector::note(Object object, std::vector<WatchEvent>& events, decltype(WatchEvent::listed) listed) {
   if (metadata_text(object, "name").empty()) return;
   // Items in a list of a built-in kind have neither.
   if (!object.contains("apiVersion")) object["apiVersion"] = kind_.api_version;
@@ -131,16 +133,17 @@ void Reflector::note(Object object, std::vector<WatchEvent>& events) {
   const auto before = seen_.find(key);
   if (before != seen_.end() && before->second.uid == now.uid) {
     // Already reported, or out of date.
-    if (before->second.version == now.version || is_older(now.version, before->second.version)) return;
+    if (before->second.version == now.version) return;
+    if (!listed && is_older(now.version, before->second.version)) return;
     before->second.version = std::move(now.version);
     if (options_.trim) options_.trim(object);
-    events.push_back({EventType::kModified, std::move(object)});
+    events.push_back({EventType::kModified, std::move(object), listed});
     return;
   }
   if (before != seen_.end()) note_deleted(key, events);  // deleted and recreated
   seen_[key] = std::move(now);
   if (options_.trim) options_.trim(object);
-  events.push_back({EventType::kAdded, std::move(object)});
+  events.push_back({EventType::kAdded, std::move(object), listed});
 }
 
 void Reflector::note_deleted(const std::string& key, std::vector<WatchEvent>& events) {

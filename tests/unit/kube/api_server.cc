@@ -85,6 +85,22 @@ void ApiServer::compact() {
   changes_.clear();
 }
 
+ApiServer::Objects ApiServer::backup() {
+  const std::lock_guard lock(mutex_);
+  return objects_;
+}
+
+void ApiServer::restore(Objects objects) {
+  {
+    const std::lock_guard lock(mutex_);
+    objects_ = std::move(objects);
+    version_ += 1000;
+    compacted_ = version_;
+    changes_.clear();
+  }
+  changed_.notify_all();
+}
+
 void ApiServer::bookmark() {
   {
     const std::lock_guard lock(mutex_);

@@ -23,6 +23,10 @@ class ApiServer {
 
   // Forgets the history so far, like etcd's compaction: older watches and list pages get 410.
   void compact();
+  // All objects as they are now; and again as they were then, as etcd is when it was restored with higher versions to come.
+  using Objects = std::map<std::string, std::map<std::string, json>>;  // collection -> "ns/name"
+  [[nodiscard]] Objects backup();
+  void restore(Objects objects);
   // Sends the current version to every watch.
   void bookmark();
   [[nodiscard]] int bookmarks_sent();
@@ -70,7 +74,7 @@ class ApiServer {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::string, std::map<std::string, Resource>> served_;  // root -> plural
-  std::map<std::string, std::map<std::string, json>> objects_;     // collection -> "ns/name"
+  Objects objects_;
   std::deque<Change> changes_;
   std::uint64_t version_ = 100;
   std::uint64_t compacted_ = 0;
