@@ -327,6 +327,7 @@ struct RankStatus {
   std::uint64_t gate_superstep = 0;  // 0: none
   bool gate_committed = false;
   std::string blocked_reason;      // "not migratable now: …" while a committed gate is postponed
+  bool blocked_for_good = false;   // for a reason that lasts as long as the process
   std::uint32_t postponed = 0;     // edges it was postponed by
   std::string collective;          // the world collective that it has called most often; "": none
   int exit_code = -1;              // of the program; -1: not exited
@@ -373,6 +374,7 @@ constexpr void fields_of(Of<RankStatus>, auto&& v) {
   v("gate_superstep", &RankStatus::gate_superstep, kCount);
   v("gate_committed", &RankStatus::gate_committed);
   v("blocked_reason", &RankStatus::blocked_reason, kText);
+  v("blocked_for_good", &RankStatus::blocked_for_good, kRare);
   v("postponed", &RankStatus::postponed);
   v("collective", &RankStatus::collective, kText);
   v("exit_code", &RankStatus::exit_code);

@@ -1,5 +1,7 @@
 #include "operator/kubectl/commands.h"
 
+#include <poll.h>
+
 #include <cstdio>
 #include <format>
 #include <nlohmann/json.hpp>
@@ -8,6 +10,7 @@
 
 #include "base/json/fields.h"
 #include "crds/names.h"
+#include "crds/rankmigration.h"
 #include "operator/cli/exit_code.h"
 #include "operator/kubectl/kubectl.h"
 #include "operator/screens/drain_plan.h"
@@ -111,8 +114,24 @@ Result<void> check_node(Access access, const std::string& node) {
   return {};
 }
 
+// Prints each phase as it begins, and what it waits for. kDone if the move succeeds.
+Result<int> follow(const Kubectl& kubectl, const std::string& migration) {
+  for (std::string shown;; ::poll(nullptr, 0, kPollMs)) {
+    BSP_TRY(const json object, kubectl.get({kMigrations, migration}));
+    BSP_TRY(const auto now, crds::rank_migration_from_json(object));
+    if (std::string line = screens::printable(screens::progress_line(now.status)); line != shown) {
+      std::printf("%s\n", line.c_str());
+      std::fflush(stdout);
+      shown = std::move(line);
+    }
+    if (crds::is_finished(now.status.phase))
+      return now.status.phase == crds::MigrationPhase::kSucceeded ? cli::kDone : cli::kFailed;
+  }
+}
+
 Result<int> run_migrate(Words words) {
   Parsed parsed;
+  bool waits = false;
   screens::MoveWish wish;
   std::optional<std::uint32_t> rank;
   cli::Command command("kubectl bsp migrate", "Move a rank to a Set or a node: create a RankMigration.");
@@ -120,6 +139,7 @@ Result<int> run_migrate(Words words) {
   command.argument("RANK", "number of the rank", cli::number(rank)).required();
   command.text("--to", "SET", "target Set", wish.set);
   command.text("--to-node", "NODE", "target node, instead of --to", wish.node);
+  command.flag("--wait", "wait until the migration has ended; exit status 0 if it succeeded", waits);
   declare_access(command, parsed.access);
   BSP_CHECK_OK(command.parse(words));
   if (wish.set.empty() == wish.node.empty()) return command.wrong("give either --to or --to-node");
@@ -139,7 +159,8 @@ Result<int> run_migrate(Words words) {
   to_json(object, migration);
   BSP_TRY(const std::string out, kubectl.create(object));
   std::fputs(screens::printable(out.substr(0, out.find('\n'))).append("\n").c_str(), stdout);
-  return cli::kDone;
+  std::fflush(stdout);
+  return waits ? follow(kubectl, migration.metadata.name) : cli::kDone;
 }
 
 Result<int> run_drain_plan(Words words) {

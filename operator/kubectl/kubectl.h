@@ -12,6 +12,8 @@
 
 namespace bsp::kubectl {
 
+inline constexpr int kPollMs = 1000;  // between two looks of a command that waits
+
 // Passed on to kubectl; "": kubectl's own default.
 struct Access {
   std::string name_space, context, kubeconfig;

@@ -22,7 +22,6 @@ namespace {
 using Words = std::span<const std::string>;
 
 const std::string kJobsOfSets = std::format("bspjobs.{}", names::kGroup);
-constexpr int kPollMs = 1000;
 
 Result<crds::BspJob> job_of(const Kubectl& kubectl, const std::string& name) {
   BSP_TRY(const nlohmann::json object, kubectl.get({kJobsOfSets, name}));

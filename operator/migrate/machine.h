@@ -46,6 +46,7 @@ class Machine {
   bool give_up_if_needed();  // before the commit: rank gone -> Failed, anything else -> RollingBack
   bool fail_if_member_lost();
   bool fail_if_job_ends(Phase since, Duration limit);  // and the limit is over
+  void note_postponement();
   void note_delay(Phase since, Duration limit, std::string_view what, const std::string& who);
   bool go_back_from_lost_target();
   [[nodiscard]] std::string admitted()
@@ -108,7 +109,9 @@ class Machine {
   [[nodiscard]] std::string not_stopped() const;
   [[nodiscard]] std::string not_running() const;
   [[nodiscard]] std::string not_settled() const;  // ranks that may still stop at the gate that is given up
-  [[nodiscard]] std::string blocked() const;
+  enum class Blocked { kNow, kForGood };
+  [[nodiscard]] std::string blocked(Blocked how) const;  // "": no rank is
+  [[nodiscard]] std::string waited_for() const;          // at a committed gate
 
   const Wave& wave_;
   const View& view_;

@@ -1,5 +1,6 @@
 // Which ranks a wave waits for, for people.
 #include <algorithm>
+#include <bit>
 #include <format>
 
 #include "base/core/first_few.h"
@@ -73,13 +74,37 @@ std::string Machine::not_settled() const {
   return ranks.text();
 }
 
-std::string Machine::blocked() const {
+std::string Machine::blocked(Blocked how) const {
   FirstFew ranks;
   for_each_member([&](const wire::Member& member, const SeatView& pod) {
-    if (pod.status && !pod.status->blocked_reason.empty())
+    if (!pod.status || pod.status->blocked_reason.empty()) return;
+    if (how == Blocked::kNow || pod.status->blocked_for_good)
       ranks.add(std::format("rank {}: {}", member.rank, pod.status->blocked_reason));
   });
-  return ranks.empty() ? "no rank reached it" : ranks.text();
+  return ranks.empty() ? "" : ranks.text();
+}
+
+std::string Machine::waited_for() const {
+  if (std::string ranks = blocked(Blocked::kNow); !ranks.empty()) return ranks;
+  FirstFew before;
+  for_each_member([&](const wire::Member& member, const SeatView& pod) {
+    if (pod.completed < wave_.gate.superstep) before.add(std::format("rank {} (at {})", member.rank, pod.completed));
+  });
+  return before.empty() ? "no rank reached it"
+                        : std::format("superstep {} is still ahead of {}", wave_.gate.superstep, before.text());
+}
+
+// Less often the longer it lasts, since each is a write.
+void Machine::note_postponement() {
+  const auto since = view_.since.find(Phase::kPausing);
+  if (since == view_.since.end()) return;
+  const double seconds = to_seconds(view_.now - since->second);
+  if (seconds < 1) return;
+  const std::string begin =
+      std::format("postponed, for {} s so far: ", std::bit_floor(static_cast<std::uint64_t>(seconds)));
+  if (wave_.delay.starts_with(begin)) return;
+  change();
+  next_.wave.delay = begin + waited_for();
 }
 
 }  // namespace bsp::migrate

@@ -119,9 +119,12 @@ void Machine::pausing() {
       if (all_stopped()) return enter(Phase::kCheckpointing);
       if (const auto since = first_stop(); since && view_.now - *since > limits_.close)
         return roll_back("CloseTimeout", "not every rank stopped at the gate: " + not_stopped());
-      if (!first_stop() && past(Phase::kPausing, limits_.postponed + gate_time()))
-        return roll_back("Postponed", "the gate was postponed for too long: " + blocked());
-      return;
+      if (first_stop()) return;
+      if (const std::string why = blocked(Blocked::kForGood); !why.empty())
+        return roll_back("Postponed", "the gate can't be passed while the program runs: " + why);
+      if (past(Phase::kPausing, limits_.postponed + gate_time()))
+        return roll_back("Postponed", "the gate was postponed for too long: " + waited_for());
+      return note_postponement();
     }
     case GateState::kDropping:
       check(false, "a gate is dropped only while rolling back");

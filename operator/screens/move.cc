@@ -57,4 +57,8 @@ std::string created_line(const crds::RankMigration& migration) {
   return std::format("rankmigration.{}/{} created", names::kGroup, migration.metadata.name);
 }
 
+std::string progress_line(const crds::RankMigrationStatus& status) {
+  return std::format("{}{}{}", crds::to_string(status.phase), status.message.empty() ? "" : ": ", status.message);
+}
+
 }  // namespace bsp::screens

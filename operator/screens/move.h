@@ -26,5 +26,7 @@ Result<crds::RankMigration> migration_for(const crds::BspJob& job, const MoveWis
 Result<void> check_rank(const crds::BspJob& job, std::uint32_t rank);
 // "rankmigration.migbsp.io/NAME created", as kubectl says it.
 std::string created_line(const crds::RankMigration& migration);
+// "Pausing: postponed, for 4 s so far: rank 0: …"
+std::string progress_line(const crds::RankMigrationStatus& status);
 
 }  // namespace bsp::screens

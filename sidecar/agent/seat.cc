@@ -265,6 +265,8 @@ wire::RankStatus Seat::current_status() const {
   s.blocked_reason = !program_.unfit.empty() ? program_.unfit
                      : ring_.intact()        ? collect::blocked_reason(*ring_)
                                              : std::string(kRingDamaged);
+  s.blocked_for_good =
+      !s.blocked_reason.empty() && program_.unfit.empty() && BSP_RING_LOAD(ring_->blocked_for_good) != 0;
   s.postponed = BSP_RING_LOAD(ring_->postponed);
   s.collective = collect::most_called(*ring_);
   s.exit_code = program_.exit_code;

@@ -129,6 +129,8 @@ struct bsp_ring {
    * word i / 64 for the i-th of the open epoch's BSP_LOCAL_RANKS. Writer: sidecar, before it confirms that the epoch is prepared,
    * so it is right at every gate that is committed for that epoch. */
   uint64_t parting[BSP_RING_SEATS / 64];
+
+  uint32_t blocked_for_good; /* shim: 1: blocked_reason, if not "", lasts as long as the process */
 };
 
 #endif

@@ -45,7 +45,7 @@ Result<Places> places_for(Store& store, const crds::BspJob& job) {
   return places;
 }
 
-// Prints each phase as it begins. 0 if the move succeeds.
+// Prints each phase as it begins, and what it waits for. 0 if the move succeeds.
 Result<int> follow(Store& store, const Object& created) {
   const std::string name = text_at(part_at(created, "metadata"), "name");
   std::string cursor;
@@ -58,10 +58,10 @@ Result<int> follow(Store& store, const Object& created) {
         return fail(ErrorCode::kNotFound, std::format("{} was deleted", name));
       BSP_TRY(const auto migration, crds::rank_migration_from_json(event.object));
       const auto& s = migration.status;
-      if (const std::string phase(crds::to_string(s.phase)); phase != shown) {
-        std::printf("%s%s%s\n", phase.c_str(), s.message.empty() ? "" : ": ", s.message.c_str());
+      if (std::string line = screens::progress_line(s); line != shown) {
+        std::printf("%s\n", line.c_str());
         std::fflush(stdout);
-        shown = phase;
+        shown = std::move(line);
       }
       if (crds::is_finished(s.phase)) return s.phase == crds::MigrationPhase::kSucceeded ? 0 : 1;
     }

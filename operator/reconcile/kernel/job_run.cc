@@ -189,7 +189,9 @@ void JobKernel::migrating(const migrate::Wave& wave) {
     after.message = failure->message;
   }
   status().wave_state = migrate::to_json(after);
-  show_delay(o, migrate::is_finished(after) ? "" : after.delay, status());
+  // At a gate that is postponed the ranks compute, and its migrations say what it waits for.
+  const bool stands = !migrate::is_finished(after) && after.phase != migrate::Phase::kPausing;
+  show_delay(o, stands ? after.delay : "", status());
   if (next->commit) {
     status().epoch = *next->commit;
     place_ranks(after, o, status());
@@ -206,7 +208,7 @@ void JobKernel::migrating(const migrate::Wave& wave) {
     std::ranges::move(wave_events(after, o), std::back_inserter(notices.events));
     std::ranges::move(note_set(after, o, status()), std::back_inserter(notices.events));
   }
-  if (wave.delay.empty() && !after.delay.empty())
+  if (wave.delay.empty() && !after.delay.empty() && stands)
     notices.events.push_back({"Warning", "WaveDelayed", std::format("wave {}: {}", wave.number, after.delay)});
   if (migrate::is_finished(after)) count_wave(after);
   if (after.phase == migrate::Phase::kFailed) {

@@ -35,20 +35,21 @@ std::string name_of(const Request& request) {
 
 Blocker blocker() {
   const auto lasting = [](std::string reason) { return Blocker{.reason = std::move(reason)}; };
+  const auto for_good = [](std::string reason) { return Blocker{.reason = std::move(reason), .for_good = true}; };
+  // bsp-init wouldn't notice that it stops, nor continue it.
+  if (!state.started_by_init)
+    return for_good("a program that a shell or another process started (a shell: start it by exec)");
+  if (has_main_thread_ended()) return for_good("a main thread that has ended (pthread_exit)");
+  if (std::string of_limit = limit_blocker(); !of_limit.empty()) return for_good(of_limit);
   if (std::string of_window = window_blocker(); !of_window.empty()) return lasting(of_window);
   if (std::string of_ranks = parting_blocker(parts_from); !of_ranks.empty()) return lasting(of_ranks);
   if (std::string of_memory = shared_mapping_blocker(); !of_memory.empty()) return lasting(of_memory);
   if (std::string of_file = file_blocker(); !of_file.empty()) return lasting(of_file);
   if (std::string of_comm = revoked_blocker(); !of_comm.empty()) return lasting(of_comm);
   if (std::string of_tools = tools_blocker(); !of_tools.empty()) return lasting(of_tools);
-  // bsp-init wouldn't notice that it stops, nor continue it.
-  if (!state.started_by_init)
-    return lasting("a program that a shell or another process started (a shell: start it by exec)");
-  if (has_main_thread_ended()) return lasting("a main thread that has ended (pthread_exit)");
   if (program_sessions > 0) return lasting("an MPI session of the program's own");
   if (std::string of_message = matched_blocker(); !of_message.empty()) return lasting(of_message);
   if (std::string of_thread = thread_blocker(); !of_thread.empty()) return lasting(of_thread);
-  if (std::string of_limit = limit_blocker(); !of_limit.empty()) return lasting(of_limit);
   if (std::string of_directory = directory_blocker(); !of_directory.empty()) return lasting(of_directory);
   const auto [request, passing, makes_comm] = pending_request();
   if (request != nullptr && !passing) return lasting(name_of(*request));

@@ -87,8 +87,9 @@ void stop_until_next_epoch(EpochDescriptor& next) {
 
 // Reports at how many edges this rank could not close since the gate was set, and why not at the last one ("" if it
 // could).
-void report_postponed(std::uint32_t edges, const std::string& why) {
+void report_postponed(std::uint32_t edges, const std::string& why, bool for_good = false) {
   postponed = edges;
+  BSP_RING_STORE(state.ring->blocked_for_good, for_good ? 1u : 0u);
   bsp_reason_set(state.ring, why.c_str());
   BSP_RING_STORE(state.ring->postponed, postponed);
 }
@@ -144,7 +145,7 @@ void committed(std::uint64_t word, std::uint64_t superstep) {
       close_and_reopen(agreed.settled, superstep);
       break;
     case Verdict::kPostpone:
-      report_postponed(postponed + (agreed.reason.empty() ? 0 : 1), agreed.reason);
+      report_postponed(postponed + (agreed.reason.empty() ? 0 : 1), agreed.reason, found.for_good);
       break;
     case Verdict::kDrop:
       report_postponed(0, "");

@@ -230,6 +230,14 @@ class Plugin(unittest.TestCase):
                 self.assertIn(["get", "nodes", "f-0", "-o", "json"], self.calls())
                 (self.here / "created").unlink()
 
+    def test_migrate_waits_for_the_end(self):
+        for phase, code in (("RolledBack", 1), ("Succeeded", 0)):
+            self.answer(MIGRATIONS, json.dumps({**MIGRATION, "status": {**MIGRATION["status"], "phase": phase}}))
+            status, out, err = self.run_it("migrate", "weather", "1", "--to", "fast", "--wait")
+            self.assertEqual((status, out), (code, f"rankmigration.migbsp.io/it created?[2J\n{phase}: ?[2Jthe target is gone\n"), err)
+            name = json.loads((self.here / "created").read_text())["metadata"]["name"]
+            self.assertEqual(self.calls()[-1], ["get", MIGRATIONS, name, "-o", "json"])
+
     def test_migrate_names_what_exists(self):
         for words, status, text in ((["2", "--to", "fast"], 2, "job weather has no rank 2, only 0 to 1"), (["1", "--to", "gpu"], 2, "known: fast, slow"),
                                     (["1", "--to", "slow"], 1, "already in Set slow"),
@@ -294,7 +302,7 @@ class Plugin(unittest.TestCase):
 
     def test_help_lists_every_option(self):
         access = "-n --namespace --context --kubeconfig"
-        for command, options in {"explain": access, "top": access + " --once", "timeline": access + " --record", "migrate": access + " --to --to-node", "drain-plan": access}.items():
+        for command, options in {"explain": access, "top": access + " --once", "timeline": access + " --record", "migrate": access + " --to --to-node --wait", "drain-plan": access}.items():
             with self.subTest(command):
                 status, out, _ = self.run_it(command, "--help")
                 self.assertEqual(status, 0)

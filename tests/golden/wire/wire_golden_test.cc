@@ -42,6 +42,7 @@ wire::RankStatus status() {
   s.phase = wire::RankPhase::kStopped;
   s.init_connected = s.gate_committed = s.mpi_initialized = s.mpi_finalized = s.instructions_measured = true;
   s.blocked_reason = "an open window";
+  s.blocked_for_good = true;
   s.postponed = 2;
   s.collective = "MPI_Allreduce";
   s.exit_code = 139;

@@ -53,6 +53,7 @@ TEST(Endings, RankThatAShellStartedStays) {
   ASSERT_TRUE(job.reach(3)) << job.stderr_of(0);
   ASSERT_EQ(job.gate(), Job::Gate::kPostponed) << job.stderr_of(0);
   EXPECT_TRUE(job.reasons().contains("a program that a shell or another process started")) << job.reasons();
+  EXPECT_TRUE(job.status(0).value("blocked_for_good", false));
   job.drop_gate(0);
   job.expect_ok();
 }
@@ -63,6 +64,7 @@ TEST(Endings, RankWhoseMainThreadHasEndedStays) {
   ASSERT_TRUE(job.reach(3)) << job.stderr_of(0);
   ASSERT_EQ(job.gate(), Job::Gate::kPostponed) << job.stderr_of(0);
   EXPECT_TRUE(job.reasons().contains("a main thread that has ended (pthread_exit)")) << job.reasons();
+  EXPECT_TRUE(job.status(0).value("blocked_for_good", false));
   job.drop_gate(0);
   job.finish_ok();
 }

@@ -227,6 +227,45 @@ TEST_F(Steps, TokensAscendWithWhatIsStored) {
   EXPECT_LT(tokens[4], tokens[5]);
 }
 
+// Whoever waits for a move learns at once what it waits for; each note is a write, so that there are few.
+TEST_F(Steps, APostponedGateSaysWhatItWaitsFor) {
+  wave.gate = {.state = GateState::kCommitted, .superstep = 20, .attempt = 1};
+  view.superstep_seconds = 1;
+  for (const char* pod : {"a", "c"}) view.seats[{pod}].completed = 19;
+  const auto after = [&](std::chrono::seconds time) {
+    view.since[wave.phase] = view.now - time;
+    wave = step().wave;
+    return wave.delay;
+  };
+  EXPECT_EQ(after(std::chrono::seconds(0)), "");
+  EXPECT_EQ(after(std::chrono::seconds(1)),
+            "postponed, for 1 s so far: superstep 20 is still ahead of rank 0 (at 19), rank 1 (at 19)");
+  view.seats[{"c"}].status->blocked_reason = "not migratable now: an open window";
+  EXPECT_EQ(after(std::chrono::seconds(2)), "postponed, for 2 s so far: rank 1: not migratable now: an open window");
+  view.seats[{"c"}].status->blocked_reason = "not migratable now: 3 messages";
+  EXPECT_EQ(after(std::chrono::seconds(3)), "postponed, for 2 s so far: rank 1: not migratable now: an open window");
+  EXPECT_EQ(after(std::chrono::seconds(5)), "postponed, for 4 s so far: rank 1: not migratable now: 3 messages");
+  EXPECT_EQ(wave.phase, Phase::kPausing);
+  all_stopped();
+  EXPECT_EQ(after(std::chrono::seconds(6)), "") << "the next phase";
+}
+
+TEST_F(Steps, AGateThatNeverCanBePassedIsGivenUpAtOnce) {
+  wave.gate = {.state = GateState::kCommitted, .superstep = 20, .attempt = 1};
+  view.since[wave.phase] = view.now;
+  wire::RankStatus &a = *view.seats[{"a"}].status, &c = *view.seats[{"c"}].status;
+  a.blocked_reason = "not migratable now: an open window";
+  c.blocked_reason = "not migratable now: a main thread that has ended";
+  EXPECT_EQ(step().wave.phase, Phase::kPausing);
+  c.blocked_for_good = true;
+  const Answer s = step();
+  EXPECT_EQ(s.wave.phase, Phase::kRollingBack);
+  EXPECT_EQ(s.wave.reason, "Postponed");
+  EXPECT_EQ(
+      s.wave.message,
+      "the gate can't be passed while the program runs: rank 1: not migratable now: a main thread that has ended");
+}
+
 // Nothing else would say why the job no longer moves.
 TEST_F(Steps, AGateThatIsNotGivenUpIsReported) {
   for (const GateState state : {GateState::kCancelling, GateState::kDropping}) {

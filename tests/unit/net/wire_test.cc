@@ -42,6 +42,7 @@ TEST(Wire, StatusRoundTrips) {
   status.init_connected = status.gate_committed = status.mpi_initialized = status.mpi_finalized =
       status.instructions_measured = true;
   status.blocked_reason = "an open window";
+  status.blocked_for_good = true;
   status.postponed = 2;
   status.collective = "MPI_Allreduce";
   status.exit_code = 139;

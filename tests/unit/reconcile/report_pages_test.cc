@@ -173,7 +173,8 @@ TEST_P(Pages, EverySuperstepOfEveryRankArrives) {
       if (!facts.rejected.empty() && !facts.rejected.ends_with("no answer in time")) rejected.insert(facts.rejected);
   }
   EXPECT_EQ(complete.size(), supersteps);
-  EXPECT_TRUE(rejected.empty()) << *rejected.begin();  // as every message beyond its limit is, unlike one that a busy machine delays
+  EXPECT_TRUE(rejected.empty())
+      << *rejected.begin();  // as every message beyond its limit is, unlike one that a busy machine delays
 }
 
 INSTANTIATE_TEST_SUITE_P(
