@@ -38,6 +38,7 @@ constexpr Rule kRules[] = {
     {"anon_inode:bpf", "a BPF object"},
     {"anon_inode:kvm", "a KVM object"},
     {"anon_inode:[secretmem]", "secret memory"},
+    {"anon_inode:[landlock-ruleset]", "a Landlock ruleset"},
     {"/dev/nvidia", "a GPU"},
     {"/dev/dri/", "a GPU"},
     {"/dev/kfd", "a GPU"},
@@ -149,6 +150,15 @@ std::optional<std::string> cannot_reopen(const std::string& process, const std::
   return "open with access that the file's mode no longer permits; change the mode after closing it";
 }
 
+// The kernel tells no name of more than PATH_MAX characters.
+Result<std::string> name_of(const std::string& link, const std::string& what) {
+  auto name = read_link(link);
+  if (!name && ::access(link.c_str(), F_OK) == 0)
+    return fail(ErrorCode::kRefused, std::format("not migratable now: {} has a name by which criu can't open it ({})",
+                                                 what, name.error().message));
+  return name;
+}
+
 }  // namespace
 
 std::optional<std::string> unmovable(std::string_view target) {
@@ -239,7 +249,7 @@ Result<void> check_movable(pid_t pid, const User& user) {
       return fail(ErrorCode::kRefused, "not migratable now: thread " + thread + " has " + *own +
                                            " of its own (unshare), which criu takes for the process's");
   }
-  BSP_TRY(const std::string directory, read_link(process + "/cwd"));
+  BSP_TRY(const std::string directory, name_of(process + "/cwd", "the working directory"));
   if (!directory.ends_with(kDeleted) && ::faccessat(AT_FDCWD, directory.c_str(), R_OK | X_OK, AT_EACCESS) != 0 &&
       errno == EACCES)
     return fail(ErrorCode::kRefused, "not migratable now: the working directory, " + directory +
@@ -248,7 +258,7 @@ Result<void> check_movable(pid_t pid, const User& user) {
   const std::string dir = process + "/fd";
   BSP_TRY(const std::vector<std::string> descriptors, list_dir(dir));
   for (const std::string& fd : descriptors) {
-    BSP_TRY(const std::string target, read_link(dir + "/" + fd));
+    BSP_TRY(const std::string target, name_of(dir + "/" + fd, "descriptor " + fd));
     auto what = unmovable(target);
     if (!what) what = unmovable_object(process, fd, target);
     if (what)

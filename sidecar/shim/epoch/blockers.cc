@@ -50,6 +50,8 @@ Blocker blocker() {
   if (program_sessions > 0) return lasting("an MPI session of the program's own");
   if (std::string of_message = matched_blocker(); !of_message.empty()) return lasting(of_message);
   if (std::string of_thread = thread_blocker(); !of_thread.empty()) return lasting(of_thread);
+  if (std::string of_rules = landlock_blocker(); !of_rules.empty()) return for_good(of_rules);
+  if (std::string of_keys = key_blocker(); !of_keys.empty()) return lasting(of_keys);
   if (std::string of_directory = directory_blocker(); !of_directory.empty()) return lasting(of_directory);
   const auto [request, passing, makes_comm] = pending_request();
   if (request != nullptr && !passing) return lasting(name_of(*request));

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
@@ -198,6 +199,8 @@ std::string directory_blocker() {
   }
   const std::string path = name;
   std::free(name);
+  if (path.size() >= PATH_MAX)
+    return "a working directory whose name has " + std::to_string(path.size()) + " characters, more than open() takes";
   if (::faccessat(AT_FDCWD, path.c_str(), R_OK | X_OK, AT_EACCESS) == 0 || errno != EACCES) return "";
   return "a working directory that the program's user may not read and enter (" + path +
          "; change its mode, or chdir() to another)";

@@ -48,6 +48,12 @@ std::string limit_blocker();
 // At a gate: "", or why the process couldn't begin again in its working directory, which criu opens and enters as the program's user.
 std::string directory_blocker();
 
+// At a gate: "", or what the kernel keeps for the process, which criu doesn't carry and nobody sees from outside (kernel_state.cc): a key
+// in the keyrings of the process, its session or this thread (add_key); a Landlock ruleset on this thread, which the restored process
+// would be free of.
+std::string key_blocker();
+std::string landlock_blocker();
+
 // What would end the process, or keep others from looking at it, between its stop and its next epoch. As the program has set it in
 // this thread, it is set again afterwards.
 class Untouchable {

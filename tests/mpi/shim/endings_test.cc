@@ -69,6 +69,17 @@ TEST(Endings, RankWhoseMainThreadHasEndedStays) {
   job.finish_ok();
 }
 
+// Nobody can take a Landlock ruleset off.
+TEST(Endings, RankThatHasConfinedItselfStays) {
+  Job job({.ranks = 2, .program = "shim_blocked", .arguments = {"5", "landlock"}, .environment = {}});
+  ASSERT_TRUE(job.reach(3)) << job.stderr_of(0);
+  ASSERT_EQ(job.gate(), Job::Gate::kPostponed) << job.stderr_of(0);
+  EXPECT_TRUE(job.reasons().contains("a Landlock ruleset (landlock_restrict_self)")) << job.reasons();
+  EXPECT_TRUE(job.status(0).value("blocked_for_good", false));
+  job.drop_gate(0);
+  job.finish_ok();
+}
+
 // Its destructor calls MPI after main() has returned, when the shim's own objects may be gone.
 TEST(Endings, LibraryEndsMpiInADestructor) {
   Job job({.ranks = 2, .program = "shim_outlasting", .arguments = {}, .environment = {}});

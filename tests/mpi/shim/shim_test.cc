@@ -222,6 +222,8 @@ INSTANTIATE_TEST_SUITE_P(
         Thing{"revoked", "a revoked communicator"},
         Thing{"unenterable", "a working directory that the program's user may not read and enter (/tmp/blocked-"},
         Thing{"unlistable", "a working directory that the program's user may not read and enter (/tmp/blocked-"},
+        Thing{"key", "a key in a keyring of the process or its session"},
+        Thing{"deep", "a working directory whose name has 50"},
         Thing{"tools", "MPI's tool interface (MPI_T_init_thread)"}, Thing{"socket", "an open socket"}),
     [](const auto& tested) { return std::string(tested.param.name); });
 

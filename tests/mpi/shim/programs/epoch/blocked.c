@@ -8,6 +8,8 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <linux/capability.h>
+#include <linux/keyctl.h>
+#include <linux/landlock.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -51,6 +53,21 @@ static void enter_sealed(char* path, mode_t mode) {
   sets[0].effective &= ~(1u << CAP_DAC_OVERRIDE | 1u << CAP_DAC_READ_SEARCH);
   CHECK(mkdtemp(path) != NULL && chdir(path) == 0 && chmod(path, mode) == 0);
   CHECK(syscall(SYS_capset, &header, sets) == 0);
+}
+
+/* A working directory whose name is longer than PATH_MAX. */
+static void enter_deep(char* top) {
+  char name[200];
+  memset(name, 'd', sizeof name - 1);
+  name[sizeof name - 1] = 0;
+  CHECK(mkdtemp(top) != NULL && chdir(top) == 0);
+  for (int i = 0; i < 25; ++i) CHECK(mkdir(name, 0700) == 0 && chdir(name) == 0);
+}
+
+static void confine_itself(void) {
+  struct landlock_ruleset_attr denied = {.handled_access_fs = LANDLOCK_ACCESS_FS_MAKE_BLOCK};
+  const int ruleset = (int)syscall(SYS_landlock_create_ruleset, &denied, sizeof denied, 0);
+  CHECK(ruleset >= 0 && syscall(SYS_landlock_restrict_self, ruleset, 0) == 0 && close(ruleset) == 0);
 }
 
 static int query(void* state, MPI_Status* status) {
@@ -163,8 +180,14 @@ int main(int argc, char** argv) {
   }
   if (!strcmp(thing, "tools")) MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
   if (!strcmp(thing, "socket")) fd = socket(AF_INET, SOCK_STREAM, 0);
+  long key = -1;
+  if (!strcmp(thing, "key"))
+    CHECK((key = syscall(SYS_add_key, "user", "blocked", "x", 1, KEY_SPEC_PROCESS_KEYRING)) > 0);
   unlisted = !strcmp(thing, "unlisted");
   char sealed[] = "/tmp/blocked-XXXXXX";
+  char deep[] = "/tmp/deep-XXXXXX", remove_deep[64];
+  if (!strcmp(thing, "deep")) enter_deep(deep);
+  if (!strcmp(thing, "landlock")) confine_itself();
   const int is_sealed = !strcmp(thing, "unenterable") || !strcmp(thing, "unlistable");
   if (is_sealed) enter_sealed(sealed, !strcmp(thing, "unlistable") ? 0311 : 0600);
 
@@ -235,6 +258,11 @@ int main(int argc, char** argv) {
         free(large), free(large_in);
       }
       if (fd >= 0) close(fd);
+      if (key > 0) CHECK(syscall(SYS_keyctl, KEYCTL_UNLINK, key, KEY_SPEC_PROCESS_KEYRING) == 0);
+      if (!strcmp(thing, "deep")) {
+        snprintf(remove_deep, sizeof remove_deep, "rm -r %s", deep);
+        CHECK(chdir("/") == 0 && system(remove_deep) == 0);
+      }
       unlisted = 0;
       if (is_sealed) CHECK(chmod(sealed, 0700) == 0 && chdir("/") == 0 && rmdir(sealed) == 0);
       if (!strcmp(thing, "tools")) MPI_T_finalize();
