@@ -44,7 +44,8 @@ constexpr auto kKinds = std::to_array<ConditionKind>({
      "free memory there, or name Sets whose nodes have more in spec.sets.names"},
     {kSeccompReplaced, "the template's seccomp profile would keep ranks from moving", "CheckpointNeedsUnconfined",
      "spec.template asks for seccompProfile RuntimeDefault, and the program runs Unconfined",
-     "to keep the profile, create the job with spec.rescheduling.mode Off or Advise"},
+     "to keep the profile, create the job with spec.rescheduling.mode Off or Advise and without "
+     "spec.checkpoint.storage"},
     {kTemplateOverridden, "the pods have fields of the template otherwise", "ReplacedByOperator",
      "spec.template.spec.restartPolicy is OnFailure and the pods have Never", "leave that out of spec.template"},
     {kCpuThrottled, "a CPU limit holds a rank back", "CPULimit",

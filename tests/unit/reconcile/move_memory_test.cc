@@ -178,6 +178,11 @@ TEST_F(MoveMemoryTest, AReplacedProfileIsReported) {
   o.job.spec.rescheduling.mode = crds::ReschedulingMode::kOff;
   EXPECT_FALSE(warn_of_seccomp(o, status));
   EXPECT_EQ(crds::find_condition(status.conditions, kSeccompReplaced)->status, crds::ConditionStatus::kFalse);
+  o.job.spec.checkpoint.storage = crds::CheckpointStorage{};
+  EXPECT_TRUE(warn_of_seccomp(o, status));
+  EXPECT_THAT(crds::find_condition(status.conditions, kSeccompReplaced)->message,
+              HasSubstr("mode Off or Advise and without spec.checkpoint.storage"))
+      << "each of both needs the program Unconfined";
 }
 
 }  // namespace
