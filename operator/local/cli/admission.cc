@@ -21,6 +21,7 @@ Result<json> admit_job(const json& next, const json* current) {
   json was = part_at(*current, "spec"), is = out["spec"];
   for (json* spec : {&was, &is}) {
     spec->erase("runPolicy");
+    spec->erase("objective");
     // Of spec.rescheduling only what a job begins with can't change.
     const json rescheduling = part_at(*spec, "rescheduling");
     spec->erase("rescheduling");

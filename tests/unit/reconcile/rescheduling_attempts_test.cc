@@ -161,6 +161,25 @@ TEST_F(Rescheduling, FollowsItsSpecAtOnce) {
   EXPECT_TRUE(!after || after->moves.empty()) << "nothing moves any more";
 }
 
+// A plan made for another objective isn't carried out: Advisor drops it when follow() says that something differs.
+TEST_F(Rescheduling, FollowsItsObjectiveAtOnce) {
+  Rescheduler r = rescheduler();
+  crds::BspJobSpec spec = o.job.spec;
+  EXPECT_FALSE(r.follow(spec));
+  spec.rescheduling.expected_supersteps = 1000;
+  spec.objective.deadline = "2h";
+  EXPECT_TRUE(r.follow(spec));
+  EXPECT_FALSE(r.follow(spec));
+  spec.objective.deadline = "3h";
+  EXPECT_TRUE(r.follow(spec)) << "the same type, another deadline";
+  spec.objective = {};
+  spec.objective.type = crds::ObjectiveType::kPrice;
+  EXPECT_TRUE(r.follow(spec));
+  spec.objective.max_slowdown = 0.5;
+  EXPECT_TRUE(r.follow(spec));
+  EXPECT_FALSE(r.follow(spec));
+}
+
 // Each attempt would pause the whole job again.
 TEST(FailedMoves, HoldARankBackWhereItsCopyCouldNotBeRestored) {
   const auto rolled_back = [](const char* reason, std::string message) {

@@ -37,7 +37,7 @@ Rescheduler::Rescheduler(const crds::BspJob& job, std::size_t sets, bool records
           .sets = sets,
           .number = job.status.attempt,
           .first_epoch = job.status.epoch ? job.status.epoch->epoch : 0},
-      params_(observe::make_params(job.spec.rescheduling, job.spec.objective)),
+      terms_(job.spec),
       collector_(job.spec.ranks, sets),
       yardstick_(job.status.calibration, stored.work, stored.factors, job.spec.ranks),
       gains_(job.status, stored.counted, std::move(stored.baseline)),
@@ -48,16 +48,19 @@ Rescheduler::Rescheduler(const crds::BspJob& job, std::size_t sets, bool records
   open_window();
 }
 
+Rescheduler::Terms::Terms(const crds::BspJobSpec& spec)
+    : params(observe::make_params(spec.rescheduling, spec.objective)), deadline(spec.objective.deadline) {}
+
 bool Rescheduler::follow(const crds::BspJobSpec& spec) {
-  decide::Params params = observe::make_params(spec.rescheduling, spec.objective);
-  if (params == params_) return false;
-  params_ = params;
-  window_->use(params_);
+  Terms terms(spec);
+  if (terms == terms_) return false;
+  terms_ = std::move(terms);
+  window_->use(terms_.params);
   return true;
 }
 
 void Rescheduler::open_window() {
-  window_.emplace(state_, params_, of_.ranks, of_.sets);
+  window_.emplace(state_, terms_.params, of_.ranks, of_.sets);
   supersteps_.clear();
 }
 

@@ -54,6 +54,15 @@ class Rescheduler {
     std::uint64_t first_epoch;  // epoch numbers grow over attempts; the ring holds the one that its rank is in
   };
 
+  // What it decides by.
+  struct Terms {
+    explicit Terms(const crds::BspJobSpec& spec);
+    bool operator==(const Terms&) const = default;
+
+    decide::Params params;
+    std::string deadline;  // spec.objective's; a call has the time left of it
+  };
+
   Rescheduler(const crds::BspJob& job, std::size_t sets, bool records, SchedulerState stored);
 
   void note_wave(const Observed& o);
@@ -72,7 +81,7 @@ class Rescheduler {
                                       decide::Plan plan);
 
   Attempt of_;
-  decide::Params params_;
+  Terms terms_;
   observe::Collector collector_;
   crds::SuperstepEdge edge_;
   observe::Yardstick yardstick_;

@@ -129,7 +129,7 @@ std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
   const observe::CpuFacts cpu = cpu_facts(o);
   const FreeSeats free = free_seats(o);
   const std::vector<observe::NodeFacts> nodes = nodes_for_moves(o, cpu, free, too_large);
-  decide::Params params = params_;
+  decide::Params params = terms_.params;
   yardstick_.limit(params);
   if (o.caps.in_cluster != 0)
     limit_moves(params, std::max(1u, o.caps.in_cluster > o.elsewhere.all ? o.caps.in_cluster - o.elsewhere.all : 0));
@@ -159,7 +159,8 @@ std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
   if (!plan) {
     log_warning("no decision could be made", {{"error", plan.error().message}});
     settle(o);
-    state_ = std::move(*window_).close(decide::next_cadence(window_->cadence(), window_->completed(), false, params_));
+    state_ =
+        std::move(*window_).close(decide::next_cadence(window_->cadence(), window_->completed(), false, terms_.params));
     round_predictabilities(state_);
     open_window();
     return std::nullopt;
