@@ -51,10 +51,12 @@ constexpr auto kDown = sg::LinkInRoute::Direction::DOWN;
 
 bool does_nothing(const Link& link) { return std::isinf(link.bandwidth) && link.latency == 0; }
 
-void build(const Platform& platform, sg::NetZone* root) {
+// Builds the platform. Returns for each Set the host at its gateway, which stores messages from and to other Sets.
+std::vector<sg::Host*> build(const Platform& platform, sg::NetZone* root) {
   const Result<Routes> routes = find_routes(platform);
   if (!routes) throw std::invalid_argument(routes.error().message);
   std::vector<sg::NetZone*> zones;
+  std::vector<sg::Host*> gateways;
   std::vector<const sg::Link*> uplinks, trunks;
   for (const Set& set : platform.sets) {
     sg::NetZone* zone = zones.emplace_back(root->add_netzone_star("set " + set.name));
@@ -62,6 +64,11 @@ void build(const Platform& platform, sg::NetZone* root) {
       const sg::Host* host = zone->add_host(node.name, node.speed);
       zone->add_route(host, nullptr, {{add_link(zone, "link of " + node.name, set.link), kUp}}, true);
     }
+    // SimGrid requires at least one link on each way.
+    sg::Link* inside =
+        zone->add_link("nothing in " + set.name, kNeverNarrow)->set_sharing_policy(sg::Link::SharingPolicy::FATPIPE);
+    gateways.push_back(zone->add_host("gateway of set " + set.name, 1));
+    zone->add_route(gateways.back(), nullptr, std::vector<const sg::Link*>{inside});
     zone->set_gateway(zone->add_router("switch of set " + set.name));
     zone->seal();
     uplinks.push_back(does_nothing(set.uplink) ? nullptr : add_link(root, "uplink of set " + set.name, set.uplink));
@@ -84,6 +91,7 @@ void build(const Platform& platform, sg::NetZone* root) {
       if (way.empty()) way.emplace_back(nothing);
       root->add_route(zones[a], zones[b], way, false);
     }
+  return gateways;
 }
 
 // --- Supersteps ----------------------------------------------------------------------------------------------------
@@ -91,16 +99,21 @@ void build(const Platform& platform, sg::NetZone* root) {
 class Machine {
  public:
   explicit Machine(const Platform& platform)
-      : engine_("bsp-simulate"), delivery_(platform.delivery), departure_(platform.departure) {
+      : engine_("bsp-simulate"),
+        delivery_(platform.delivery),
+        departure_(platform.departure),
+        forwarding_(platform.forwarding) {
     choose_models();
+    std::vector<sg::Host*> gateways(platform.sets.size(), nullptr);
     if (platform.file.empty())
-      build(platform, engine_.get_netzone_root());
+      gateways = build(platform, engine_.get_netzone_root());
     else
       engine_.load_platform(platform.file);
     engine_.seal_platform();
-    for (const Set& set : platform.sets)
-      for (const Node& node : set.nodes) {
+    for (std::size_t j = 0; j < platform.sets.size(); ++j)
+      for (const Node& node : platform.sets[j].nodes) {
         hosts_.push_back(engine_.host_by_name(node.host.empty() ? node.name : node.host));
+        gateways_.push_back(gateways[j]);
         share_.push_back(1 - node.load);
       }
   }
@@ -115,41 +128,66 @@ class Machine {
       execs.back()->set_host(hosts_[work.processor]);
       of_rank.emplace(work.rank, execs.back());
     }
-    const std::vector<sg::CommPtr> comms = transfers_of(order, of_rank);
+    const std::vector<Transit> transits = transfers_of(order, of_rank);
     if (departure_ == Departure::kAllReady) {
       for (const sg::ExecPtr& exec : execs) exec->start();
       engine_.run();
-      for (const sg::CommPtr& comm : comms) comm->start();
+      for (const Transit& transit : transits) transit.start();
     } else {
-      for (const sg::CommPtr& comm : comms) comm->start();  // those with a predecessor start after it
+      for (const Transit& transit : transits) transit.start();
       for (const sg::ExecPtr& exec : execs) exec->start();
     }
     engine_.run();
     SuperstepTimes times;
     for (const sg::ExecPtr& exec : execs) times.works.push_back(span(*exec, start));
-    for (const sg::CommPtr& comm : comms) times.transfers.push_back(span(*comm, start));
+    for (const Transit& transit : transits)
+      times.transfers.push_back({span(*transit.first, start).begin, span(*transit.last, start).end});
     return times;
   }
 
  private:
-  std::vector<sg::CommPtr> transfers_of(const SuperstepOrder& order,
-                                        const std::unordered_map<std::uint32_t, sg::ExecPtr>& of_rank) const {
-    std::vector<sg::CommPtr> comms;
+  // A message: one activity, or one to the receiver's gateway and a last one from there.
+  struct Transit {
+    sg::CommPtr first, last;
+    void start() const {  // what has a predecessor starts after it
+      first->start();
+      if (last != first) last->start();
+    }
+  };
+
+  [[nodiscard]] Transit transit_of(const SuperstepOrder::Transfer& transfer) const {
+    const auto comm = [&transfer](sg::Host* from, sg::Host* to) {
+      sg::CommPtr out = sg::Comm::sendto_init(from, to);
+      out->set_payload_size(static_cast<std::uint64_t>(std::llround(transfer.bytes)));
+      return out;
+    };
+    sg::Host *from = gateways_[transfer.from], *to = gateways_[transfer.to];
+    if (forwarding_ == Forwarding::kThrough || from == to) {
+      sg::CommPtr whole = comm(hosts_[transfer.from], hosts_[transfer.to]);
+      return {whole, whole};
+    }
+    Transit out{comm(from, to), comm(to, hosts_[transfer.to])};
+    out.first->add_successor(out.last);
+    return out;
+  }
+
+  std::vector<Transit> transfers_of(const SuperstepOrder& order,
+                                    const std::unordered_map<std::uint32_t, sg::ExecPtr>& of_rank) const {
+    std::vector<Transit> transits;
     std::unordered_map<std::uint32_t, sg::CommPtr> last_to;
     for (const SuperstepOrder::Transfer& transfer : order.transfers) {
-      sg::CommPtr comm = sg::Comm::sendto_init(hosts_[transfer.from], hosts_[transfer.to]);
-      comm->set_payload_size(static_cast<std::uint64_t>(std::llround(transfer.bytes)));
+      Transit transit = transit_of(transfer);
       if (departure_ == Departure::kSenderReady)
         if (const auto exec = of_rank.find(transfer.from_rank); exec != of_rank.end())
-          exec->second->add_successor(comm);
+          exec->second->add_successor(transit.first);
       if (delivery_ == Delivery::kInTurn) {
         sg::CommPtr& last = last_to[transfer.to_rank];
-        if (last != nullptr) last->add_successor(comm);
-        last = comm;
+        if (last != nullptr) last->add_successor(transit.first);
+        last = transit.last;
       }
-      comms.push_back(std::move(comm));
+      transits.push_back(std::move(transit));
     }
-    return comms;
+    return transits;
   }
 
   // Rounds to the nanosecond, SimGrid's own precision, so that a superstep takes the same time whenever it is
@@ -163,8 +201,9 @@ class Machine {
   sg::Engine engine_;
   Delivery delivery_;
   Departure departure_;
-  std::vector<sg::Host*> hosts_;  // by processor
-  std::vector<double> share_;     // of the processor that the ranks get
+  Forwarding forwarding_;
+  std::vector<sg::Host*> hosts_, gateways_;  // by processor; no gateways with a platform file
+  std::vector<double> share_;                // of the processor that the ranks get
 };
 
 template <class Value>

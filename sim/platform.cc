@@ -33,7 +33,7 @@ Result<void> validate_costs_of(const Platform& platform) {
   for (const auto& [name, value] :
        {std::pair{"mig", platform.mig_seconds}, std::pair{"barrier", platform.barrier.constant},
         std::pair{"barrier_per_outsider", platform.barrier.per_outsider},
-        std::pair{"barrier per trunk", platform.barrier.per_trunk}, std::pair{"move_seconds", platform.move_seconds},
+        std::pair{"barrier per trunk", platform.barrier.per_trunk}, std::pair{"image_copies", platform.image_copies},
         std::pair{"the call's factor", platform.call.factor}})
     if (!(value >= 0 && std::isfinite(value))) return wrong(std::format("{} must be at least 0, is {}", name, value));
   std::uint32_t before = 0;

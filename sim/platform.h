@@ -77,16 +77,21 @@ enum class Delivery : std::uint8_t { kAtOnce, kInTurn };
 // When a message starts: when its sender has finished computing, or when every rank has (BSP's phases, strictly
 // separate).
 enum class Departure : std::uint8_t { kSenderReady, kAllReady };
+// How a message crosses from Set to Set: all its links at once, at the pace of the narrowest, or first the uplinks and
+// trunks and then, stored there, the link of the receiving node, so that a byte costs the sum of both.
+enum class Forwarding : std::uint8_t { kThrough, kStored };
 
 struct Platform {
   std::vector<Set> sets{};  // index = SetId
   std::vector<Trunk> trunks{};
-  double mig_seconds = 0;   // Mig(i,j), the fixed cost of a migration
-  double move_seconds = 0;  // cost of a call that moves ranks, besides the largest Mem; unknown to the decision
+  double mig_seconds = 0;     // Mig(i,j), the fixed cost of a migration
+  double image_copies = 1;    // how often a migration carries an image over the network: Mem = copies · M · T + Mig
+  bool move_repeats = false;  // a call that moves ranks costs at least its superstep again; unknown to the decision
   Barrier barrier{};
   CallCost call{};
   Delivery delivery = Delivery::kAtOnce;
   Departure departure = Departure::kSenderReady;
+  Forwarding forwarding = Forwarding::kThrough;
   // A platform file: its hosts are the nodes and its routes the network; links, uplinks and trunks are unused.
   std::string file{};
   decide::Grid<double> file_T{};  // s/byte, between the first two hosts of two Sets

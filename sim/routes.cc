@@ -57,10 +57,11 @@ Result<Routes> find_routes(const Platform& platform) {
 
 double Routes::seconds_per_byte(const Platform& platform, std::uint32_t a, std::uint32_t b) const {
   const Set &from = platform.sets[a], &to = platform.sets[b];
-  double least = std::min(from.link.bandwidth, to.link.bandwidth);
-  if (a != b) least = std::min({least, from.uplink.bandwidth, to.uplink.bandwidth});
-  for (const Hop& hop : trunks[a, b]) least = std::min(least, platform.trunks[hop.trunk].link.bandwidth);
-  return 1 / least;
+  if (a == b) return 1 / to.link.bandwidth;
+  double between = std::min(from.uplink.bandwidth, to.uplink.bandwidth);
+  for (const Hop& hop : trunks[a, b]) between = std::min(between, platform.trunks[hop.trunk].link.bandwidth);
+  if (platform.forwarding == Forwarding::kStored) return 1 / between + 1 / to.link.bandwidth;
+  return 1 / std::min({between, from.link.bandwidth, to.link.bandwidth});
 }
 
 }  // namespace bsp::sim

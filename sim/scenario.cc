@@ -108,11 +108,12 @@ class Run {
   Result<void> call(decide::Window window) {
     const Superstep after = window.completed();
     for (std::uint32_t i = 0; i < ranks_; ++i)
-      snapshot_.ranks[i].memory_bytes = s_.workload.memory_bytes({i}, after.value);
+      snapshot_.ranks[i].memory_bytes = s_.platform.image_copies * s_.workload.memory_bytes({i}, after.value);
     heard_.report(snapshot_.ranks);
     snapshot_.platform.capacity = decide::capacities(links_);
     BSP_TRY(decide::Plan plan,
             s_.planner ? s_.planner(snapshot_, window, params_) : decide::make_plan(snapshot_, window, params_));
+    if (plan.moves.size() == 1) replace_by_first(plan.moves[0]);
     if (s_.on_call) s_.on_call({snapshot_, state_, window_supersteps_, window, params_, plan});
     window_supersteps_.clear();
     if (s_.keep_calls) out_.calls.push_back({after, out_.makespan, snapshot_, plan});
@@ -123,6 +124,17 @@ class Run {
     if (s_.mode == Mode::kMigrating) apply(plan);
     state_ = std::move(window).close(plan.next);
     return {};
+  }
+
+  void replace_by_first(decide::Move& move) const {
+    for (const RankId rank : s_.leave_first) {
+      if (rank.value >= ranks_) continue;
+      const ProcessorId at = snapshot_.ranks[rank.value].processor;
+      if (snapshot_.platform.processor(at).set != move.from_set) continue;
+      move.rank = rank;
+      move.from = at;
+      return;
+    }
   }
 
   void apply(const decide::Plan& plan) {
@@ -136,7 +148,7 @@ class Run {
       out_.moves.push_back({move.rank, move.from, move.to, plan.superstep});
     }
     if (!plan.moves.empty()) {
-      longest += s_.platform.move_seconds;
+      if (s_.platform.move_repeats) longest = std::max(longest, out_.supersteps.back());
       heard_.begin_epoch();
     }
     out_.migration_seconds += longest;

@@ -51,6 +51,8 @@ struct Scenario {
   bool keep_calls = true;  // keep snapshot and plan of every call in Outcome::calls
   std::function<void(const CallInProgress& call)> on_call{};
   Planner planner{};  // empty: decide::make_plan
+  // Where a plan moves one rank, the first of these in the same Set goes instead: the order among ranks that are alike.
+  std::vector<RankId> leave_first{};
 };
 
 struct Call {

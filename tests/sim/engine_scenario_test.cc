@@ -229,6 +229,34 @@ TEST(Scenario, MovesSlowRanksToFastNodesAndPaysOnce) {
   EXPECT_EQ(outcome->calls[1].snapshot.ranks[0].last_move.value, 4u);
 }
 
+TEST(Scenario, AmongRanksThatAreAlikeTheGivenOneLeavesFirst) {
+  SlowAndFast s;
+  s.scenario.params.heuristic = decide::Heuristic::kTop;
+  const auto by_number = simulate(s.scenario);
+  ASSERT_TRUE(by_number) << by_number.error().message;
+  ASSERT_FALSE(by_number->moves.empty());
+  const std::uint32_t other = 1 - by_number->moves[0].rank.value;
+  s.scenario.leave_first = {RankId{99}, RankId{3}, RankId{other}};  // 3 is in the other Set, and there is no 99
+  const auto given = simulate(s.scenario);
+  ASSERT_TRUE(given) << given.error().message;
+  ASSERT_FALSE(given->moves.empty());
+  EXPECT_EQ(given->moves[0].rank, RankId{other});
+  EXPECT_EQ(given->moves[0].from, ProcessorId{other});
+}
+
+TEST(Scenario, AMoveMayCarryItsImageTwiceAndCostASuperstep) {
+  SlowAndFast s;
+  s.platform.image_copies = 2;
+  const auto twice = simulate(s.scenario);
+  ASSERT_TRUE(twice) << twice.error().message;
+  ASSERT_EQ(twice->moves.size(), 2u);
+  EXPECT_NEAR(twice->migration_seconds, 0.25 + 2 * 1e6 / 50e6, kOverRun);
+  s.platform.move_repeats = true;
+  const auto repeated = simulate(s.scenario);
+  ASSERT_TRUE(repeated) << repeated.error().message;
+  EXPECT_NEAR(repeated->migration_seconds, repeated->supersteps[3], kOverRun) << "the longer of both";
+}
+
 TEST(Scenario, SimulateAllEqualsThreeSingleRuns) {
   SlowAndFast s;
   const auto all = simulate_all(s.scenario);

@@ -59,6 +59,31 @@ TEST(Superstep, MessagesBetweenSetsShareTheUplink) {
   EXPECT_NEAR(simulated(wide, two, on({0, 1, 2, 3})).seconds, 0.022, kExact);
 }
 
+TEST(Superstep, StoredMessagesCrossTheUplinkAndThenTheReceiversLink) {
+  Platform platform = two_sets();
+  platform.forwarding = Forwarding::kStored;
+  const Demand one{.instructions = {0, 0, 0, 0}, .messages = {message(0, 2, 1e6)}};
+  const Demand two{.instructions = {0, 0, 0, 0}, .messages = {message(0, 2, 1e6), message(1, 3, 1e6)}};
+  const Demand inside{.instructions = {0, 0, 0, 0}, .messages = {message(0, 1, 1e6)}};
+  const Simulated alone = simulated(platform, one, on({0, 1, 2, 3}));
+  EXPECT_NEAR(alone.seconds, 0.02 + 0.011, kExact);  // 1 MB at 50 MB/s, then at 100 MB/s and 1 ms
+  EXPECT_NEAR((alone.recv_seconds[2, 0]), 0.031, kExact);
+  EXPECT_NEAR(simulated(platform, two, on({0, 1, 2, 3})).seconds, 0.04 + 0.011, kExact);  // both share the uplink only
+  EXPECT_NEAR(simulated(platform, inside, on({0, 1, 2, 3})).seconds, 0.012, kExact);      // as otherwise
+  const auto nodes = decision_platform(platform);
+  ASSERT_TRUE(nodes) << nodes.error().message;
+  EXPECT_NEAR((nodes->T[0, 1]), 30e-9, 1e-18);
+  EXPECT_NEAR((nodes->T[0, 0]), 10e-9, 1e-18);
+}
+
+TEST(Superstep, StoredMessagesToOneRankArriveInTurnAsWholes) {
+  Platform platform = two_sets();
+  platform.forwarding = Forwarding::kStored;
+  platform.delivery = Delivery::kInTurn;
+  const Demand demand{.instructions = {0, 0, 0}, .messages = {message(0, 2, 1e6), message(1, 2, 1e6)}};
+  EXPECT_NEAR(simulated(platform, demand, on({0, 1, 2})).seconds, 2 * 0.031, kExact);
+}
+
 TEST(Superstep, WithoutUplinksOnlyNodeLinksCount) {
   Platform platform = two_sets();
   platform.sets[0].uplink = {};
