@@ -203,6 +203,10 @@ Result<Table> table_of(const Csv& csv) {
       table.cells.push_back(std::move(cell));
     }
   }
+  // A table of one number of processes or of one mapping says so.
+  const auto same = [&](const std::vector<std::string>& row) { return row[0] == table.rows[0][0]; };
+  if (table.key_columns.size() > 1 && table.rows.size() > 1 && std::ranges::all_of(table.rows, same))
+    table.title += std::format(" ({} {})", table.key_columns[0], table.rows[0][0]);
   return table;
 }
 

@@ -25,10 +25,10 @@ std::optional<double> median_error(const Table& table, const Results& results, c
 }
 
 json choice_json(const Choice& choice) {
-  return {{"byteBetween", choice.byte_between},
+  return {{"imageCopies", choice.image_copies},
           {"mig", choice.mig},
           {"horizon", choice.horizon == decide::Horizon::kSuperstep ? "superstep" : "window"},
-          {"sunoPerCapricorne", choice.suno_per_capricorne}};
+          {"capricornePerChicon", choice.capricorne_per_chicon}};
 }
 
 json errors_json(std::span<const Table> tables, const Results& results, const Choice& choice, Half half) {
@@ -44,16 +44,16 @@ json errors_json(std::span<const Table> tables, const Results& results, const Ch
 std::vector<Choice> choices() {
   std::vector<Choice> all;  // in each list the calibration's value first, so that it stays where nothing depends on it
   for (const decide::Horizon horizon : {decide::Horizon::kSuperstep, decide::Horizon::kWindow})
-    for (const double byte_between : {140e-9, 134.8e-9, 147e-9})
-      for (const double mig : {0.0055, 0.002, 0.012, 0.05})
-        for (const double suno : {1.9, 1.3, 2.5}) all.push_back({byte_between, mig, horizon, suno});
+    for (const double copies : {2.0, 1.0})
+      for (const double mig : {0.005, 0.012})
+        for (const double capricorne : {1.79, 1.0}) all.push_back({copies, mig, horizon, capricorne});
   return all;
 }
 
 RunKey chosen(const Cell& cell, const Choice& choice) {
   RunKey key = cell.run;
   key.choice = choice;
-  if (key.mapping.empty()) key.choice.suno_per_capricorne = calibration::kSunoPerCapricorne;
+  if (key.mapping.empty()) key.choice.capricorne_per_chicon = calibration::kCapricornePerChicon;
   return key;
 }
 

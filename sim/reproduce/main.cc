@@ -47,8 +47,16 @@ Result<Options> options_of(std::span<const std::string> words) {
 }
 
 // In the order of the report.
-constexpr const char* kPublished[] = {
-    "lattice_boltzmann", "lattice_boltzmann_barrier", "smith_waterman", "lu", "fractal", "migcube", "mighull"};
+constexpr const char* kPublished[] = {"lattice_boltzmann",
+                                      "lattice_boltzmann_100",
+                                      "lattice_boltzmann_barrier",
+                                      "smith_waterman",
+                                      "lu",
+                                      "fractal",
+                                      "migcube",
+                                      "migcube_cpu",
+                                      "mighull",
+                                      "mighull_cpu"};
 
 Result<std::vector<Table>> read_tables(const Options& options) {
   std::vector<std::string> paths = options.tables;

@@ -21,9 +21,14 @@ bool regular(const RunKey& key) { return key.application == "lattice-boltzmann" 
 
 Result<std::unique_ptr<Workload>> workload_of(const RunKey& key) {
   const auto size = static_cast<std::uint64_t>(key.size);
-  if (key.application == "lattice-boltzmann") return make(LatticeBoltzmann{.ranks = key.processes, .supersteps = size});
-  if (key.application == "smith-waterman") return make(SmithWaterman{.ranks = key.processes});
-  if (key.application == "lu") return make(Lu{.ranks = key.processes, .order = size});
+  if (key.application == "lattice-boltzmann")
+    return make(LatticeBoltzmann{.ranks = key.processes, .supersteps = size, .program_bytes = 0});
+  if (key.application == "smith-waterman") return make(SmithWaterman{.ranks = key.processes, .program_bytes = 0});
+  if (key.application == "lu")
+    return make(Lu{.ranks = key.processes,
+                   .order = size,
+                   .update_instructions = calibration::kLuUpdate,
+                   .memory_bytes = calibration::kLuMemory});
   if (key.application == "fractal") return make(Fractal{.ranks = key.processes, .domain = key.size});
   return fail(
       ErrorCode::kInvalid,
@@ -130,6 +135,8 @@ Result<RunResult> run(const RunKey& key) {
     BSP_TRY(scenario.mapping, grid5000_mapping(mapping, key.processes));
   }
   scenario.planner = yardstick_named(key.heuristic);
+  if (key.mapping.empty() && key.application == "lattice-boltzmann" && key.heuristic == "Top")
+    for (const std::uint32_t process : calibration::kPrintedOrder) scenario.leave_first.push_back(RankId{process - 1});
   BSP_TRY(const decide::Platform nodes, decision_platform(platform));
   BSP_TRY(const Scenarios scenarios, simulate_all(scenario));
   return result_of(scenarios, nodes, *workload);

@@ -1,7 +1,9 @@
 // The sources' platforms: nodes, cost of a byte, and initial mappings.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <map>
+#include <ranges>
 
 #include "sim/applications/calibration.h"
 #include "sim/applications/platforms.h"
@@ -29,7 +31,10 @@ TEST(FiveSets, BytesCostTheCalibratedTime) {
   ASSERT_TRUE(nodes) << nodes.error().message;
   for (std::uint32_t a = 0; a < 5; ++a)
     for (std::uint32_t b = 0; b < 5; ++b)
-      EXPECT_NEAR((nodes->T[a, b]), a == b ? calibration::kByteInside : calibration::kByteBetween, 1e-18)
+      EXPECT_NEAR(
+          (nodes->T[a, b]),
+          (b == 0 ? calibration::kByteInsideL : calibration::kByteInside) + (a == b ? 0 : calibration::kByteOfLine),
+          1e-18)
           << a << " " << b;
 }
 
@@ -47,31 +52,32 @@ TEST(FiveSets, FillsUpInTheSourcesOrder) {
   EXPECT_EQ(placed(200), (Count{{"Labtec", 40}, {"Corisco", 22}, {"Frontal", 6}, {"ICE", 112}, {"Aquario", 20}}));
 }
 
-TEST(Grid5000, PutsTheSecondProcessOfAMachineOnItsSecondCore) {
-  const Platform platform = grid5000();
-  const auto nodes = decision_platform(platform);
+TEST(Grid5000, MappingsCountAMachineAsOneProcessorOfItsWholePower) {
+  using Count = std::map<std::string, int>;
+  const auto nodes = decision_platform(grid5000());
   ASSERT_TRUE(nodes) << nodes.error().message;
   EXPECT_EQ(nodes->processors.size(), 10u * 4 + 15 * 2 + 15 * 8);
-  const auto ascending = grid5000_mapping(decide::Mapping::kAscending, 60);
-  ASSERT_TRUE(ascending) << ascending.error().message;
-  EXPECT_EQ(ranks_by_set(*nodes, *ascending),
-            (std::map<std::string, int>{{"Capricorne", 30}, {"Suno", 20}, {"Chicon", 10}}));
-  EXPECT_EQ(nodes->processor((*ascending)[0]).name, "Capricorne-1.0");
-  EXPECT_EQ(nodes->processor((*ascending)[40]).name, "Capricorne-1.1");
-  const auto descending = grid5000_mapping(decide::Mapping::kDescending, 60);
-  ASSERT_TRUE(descending) << descending.error().message;
-  EXPECT_EQ(ranks_by_set(*nodes, *descending),
-            (std::map<std::string, int>{{"Chicon", 20}, {"Suno", 25}, {"Capricorne", 15}}));
+  const auto placed = [&](decide::Mapping mapping) { return grid5000_mapping(mapping, 60).value(); };
+  const auto ascending = placed(decide::Mapping::kAscending);
+  EXPECT_EQ(ranks_by_set(*nodes, ascending), (Count{{"Capricorne", 30}, {"Chicon", 15}, {"Suno", 15}}));
+  EXPECT_EQ(nodes->processor(ascending[0]).name, "Capricorne-1.0");
+  EXPECT_EQ(nodes->processor(ascending[40]).name, "Capricorne-1.0") << "two share a core, while another is free";
+  EXPECT_EQ(ranks_by_set(*nodes, placed(decide::Mapping::kDescending)),
+            (Count{{"Suno", 30}, {"Chicon", 15}, {"Capricorne", 15}}));
+  EXPECT_EQ(ranks_by_set(*nodes, placed(decide::Mapping::kCpu)), (Count{{"Suno", 50}, {"Chicon", 10}}));
 }
 
-TEST(Grid5000, NoCoreHoldsTwoProcesses) {
-  for (const auto mapping : {decide::Mapping::kAscending, decide::Mapping::kDescending, decide::Mapping::kCpu,
-                             decide::Mapping::kRoundRobin}) {
-    const auto placed = grid5000_mapping(mapping, 60);
-    ASSERT_TRUE(placed) << placed.error().message;
-    std::map<ProcessorId, int> held;
-    for (const ProcessorId p : *placed) EXPECT_EQ(++held[p], 1) << decide::to_string(mapping);
-  }
+TEST(Grid5000, CpuIsTheSlowestMapping) {
+  // The slowest processor's seconds for one instruction of each of its processes.
+  const auto slowest = [nodes = decision_platform(grid5000()).value()](decide::Mapping mapping) {
+    std::map<ProcessorId, double> seconds;
+    for (const ProcessorId p : grid5000_mapping(mapping, 60).value()) seconds[p] += 1 / nodes.processor(p).cpu;
+    return std::ranges::max(seconds | std::views::values);
+  };
+  const double ascending = slowest(decide::Mapping::kAscending);
+  EXPECT_DOUBLE_EQ(slowest(decide::Mapping::kDescending), ascending);
+  EXPECT_DOUBLE_EQ(slowest(decide::Mapping::kRoundRobin), ascending);
+  EXPECT_NEAR(slowest(decide::Mapping::kCpu) / ascending, 100.36 / 80.47, 0.01);
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ class Pages(unittest.TestCase):
         def errors(*medians):
             return {"mean": sum(medians) / len(medians), "tables": [{"title": f"T{i}", "median": m} for i, m in enumerate(medians)]}
         page = held_out.page({"candidates": 72, "halves": [{
-            "fitted": "odd", "choice": {"byteBetween": 140e-9, "mig": 0.0055, "horizon": "window", "sunoPerCapricorne": 1.9},
+            "fitted": "odd", "choice": {"imageCopies": 2, "mig": 0.0055, "horizon": "window", "capricornePerChicon": 1.9},
             "errors": {"fitted": errors(2, 4), "heldOut": errors(3, 5), "calibration": errors(1)}}]})
         self.assertIn("from 72 combinations", page)
         self.assertIn("## Chosen by the odd rows\n\n140 ns per byte, Mig 5.5 ms, horizon: window, Suno 1.9. Held out ÷ fitted: 1.33.", page)

@@ -22,12 +22,15 @@ std::string error_of(std::string_view text) {
 
 TEST(Tables, ReadsEveryPublishedFile) {
   const std::map<std::string, std::size_t> cells{{"lattice_boltzmann", 18 * 7},
+                                                 {"lattice_boltzmann_100", 6 * 7},
                                                  {"lattice_boltzmann_barrier", 3 * 2},
                                                  {"smith_waterman", 3 * 9},
                                                  {"lu", 8 * 3},
                                                  {"fractal", 5 * 3},
                                                  {"migcube", 10 * 7},
-                                                 {"mighull", 10 * 7}};
+                                                 {"migcube_cpu", 5 * 7},
+                                                 {"mighull", 10 * 7},
+                                                 {"mighull_cpu", 5 * 7}};
   for (const auto& [name, count] : cells) {
     const auto csv = read_csv(std::string(BSP_SOURCE_DIR "/sim/reproduce/published/") + name + ".csv");
     ASSERT_TRUE(csv) << csv.error().message;
@@ -36,6 +39,13 @@ TEST(Tables, ReadsEveryPublishedFile) {
     EXPECT_EQ(table->cells.size(), count) << name;
     for (const Cell& cell : table->cells) EXPECT_TRUE(cell.published) << name << " " << cell.column;
   }
+}
+
+TEST(Tables, ATableOfOneNumberOfProcessesOrMappingSaysSo) {
+  EXPECT_EQ(parsed("x", "processes,supersteps,scenario_i\n100,10,1\n100,50,5\n")->title,
+            "Lattice Boltzmann on the five Sets: Top (processes 100)");
+  EXPECT_EQ(parsed("x", "processes,supersteps,scenario_i\n50,10,1\n100,10,1\n")->title,
+            "Lattice Boltzmann on the five Sets: Top");
 }
 
 TEST(Tables, ColumnsNameScenarioAndAlpha) {
