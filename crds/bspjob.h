@@ -23,6 +23,8 @@ namespace bsp::crds {
 
 // --- spec ------------------------------------------------------------------------------------------
 enum class ReschedulingMode { kMigrate, kAdvise, kOff };  // Advise: decide and report, never move
+// Whether a rank that its own CPU limit holds back gets more CPU where it is, rather than moving (operator/reconcile/kernel/resize).
+enum class Resize { kOff, kAuto };
 enum class CleanPodPolicy { kAll, kRunning, kNone };
 // Who makes a start all or nothing: the operator, which reserves the slots of all ranks first, or the cluster's scheduler by a
 // PodGroup (operator/reconcile/kernel/start/gang.h).
@@ -57,6 +59,7 @@ struct ReschedulingSpec {
   double min_gain = 0.0;                  // least fraction of the objective that a plan must save to be carried out
   std::uint32_t cooldown_supersteps = 0;  // a moved rank stays at least this long
   std::uint32_t max_moves_per_wave = 0;   // 0: no limit
+  Resize resize = Resize::kOff;
 };
 
 // What the moves of heuristic Auto are for. May change while the job exists.
@@ -306,6 +309,16 @@ struct StayEntry {
   std::string message;
 };
 
+// A rank that gets more CPU where it is, with what that gains and what its move would cost.
+struct ResizeEntry {
+  RankId rank;
+  std::string node;
+  std::uint64_t from_milli = 0, to_milli = 0;        // its container's CPU limit, thousandths of a core
+  double superstep_before = 0, superstep_after = 0;  // s, of the job
+  std::optional<double> move_seconds = {};  // that a move of the rank would cost; not set: no other Set is known
+  std::string move_to = {};                 // the Set that it would go to
+};
+
 struct StayCount {
   std::string reason;
   std::uint32_t ranks = 0;
@@ -314,7 +327,8 @@ struct StayCount {
 // The last call, for people: the lists have at most kShownEntries entries; the record has all of them.
 inline constexpr std::size_t kShownEntries = 50;
 inline constexpr const char* kTakingBack = "TakingBack";  // outcome: the last wave made supersteps longer
-inline constexpr const char* kTrying = "Trying";  // outcome: one rank goes to a Set of whose speed nothing is known
+inline constexpr const char* kTrying = "Trying";      // outcome: one rank goes to a Set of whose speed nothing is known
+inline constexpr const char* kResizing = "Resizing";  // outcome: ranks get more CPU where they are
 struct Decision {
   Superstep superstep;
   Time time{};
@@ -330,6 +344,7 @@ struct Decision {
   double objective_after = 0;       // s
   std::uint32_t planned_moves = 0;  // `moves` has the first of them
   std::vector<MoveEntry> moves;
+  std::vector<ResizeEntry> resizes;        // instead of moves
   std::vector<StayCount> stays_by_reason;  // of all ranks that stay
   std::vector<StayEntry> stays;
   std::string outcome;  // Migrating, Trying, Advised, NothingToGain, BelowMinGain, …
@@ -356,7 +371,23 @@ struct MigrationCounters {
   std::uint32_t succeeded = 0;
   std::uint32_t rolled_back = 0;
   std::uint32_t failed = 0;
+  std::uint32_t resized = 0;  // ranks that got more CPU where they are
 };
+
+// How the resize of a rank's container goes. Refused: by the API server.
+enum class ResizePhase { kAsked, kResized, kDeferred, kInfeasible, kRefused };
+// The last one of a rank, from before it is asked for until nothing follows from it any more. Of the first, Refused of any rank,
+// nothing is asked for again before a while has passed.
+struct RankResize {
+  RankId rank;
+  std::string pod = {};
+  std::string node = {};
+  std::uint64_t from_milli = 0, to_milli = 0;  // the container's CPU limit, thousandths of a core
+  ResizePhase phase = ResizePhase::kAsked;
+  Time time{};               // when it entered the phase
+  std::string message = {};  // why it isn't resized, in the words of whoever refuses it
+};
+inline constexpr std::size_t kMostResizes = 64;
 
 // What ends a superstep: every stride-th call, since chosen_after ended.
 struct SuperstepEdge {
@@ -405,6 +436,7 @@ struct BspJobStatus {
   std::optional<Decision> last_decision;
   std::vector<CalibrationEntry> calibration;
   MigrationCounters migrations;
+  std::vector<RankResize> resizes;               // one of a rank, the oldest first; kMostResizes at most
   std::optional<double> predicted_gain_seconds;  // sum over the executed waves
   std::optional<double> realised_gain_seconds;
   std::optional<double> realised_gain_error_seconds;  // of that, two standard errors
@@ -451,6 +483,10 @@ Result<void> validate(const BspJobSpec& spec);
 
 // --- Names -----------------------------------------------------------------------------------------
 constexpr auto names_of(Of<ReschedulingMode>) { return std::to_array<std::string_view>({"Migrate", "Advise", "Off"}); }
+constexpr auto names_of(Of<Resize>) { return std::to_array<std::string_view>({"Off", "Auto"}); }
+constexpr auto names_of(Of<ResizePhase>) {
+  return std::to_array<std::string_view>({"Asked", "Resized", "Deferred", "Infeasible", "Refused"});
+}
 constexpr auto names_of(Of<CpuLevel>) { return std::to_array<std::string_view>({"Native", "Common"}); }
 constexpr auto names_of(Of<SharedFiles>) { return std::to_array<std::string_view>({"Check", "Ignore"}); }
 constexpr auto names_of(Of<ReclaimPolicy>) { return std::to_array<std::string_view>({"Delete", "Retain"}); }

@@ -52,6 +52,7 @@ constexpr void fields_of(Of<ReschedulingSpec>, auto&& v) {
   v("minGain", &ReschedulingSpec::min_gain);
   v("cooldownSupersteps", &ReschedulingSpec::cooldown_supersteps);
   v("maxMovesPerWave", &ReschedulingSpec::max_moves_per_wave);
+  v("resize", &ReschedulingSpec::resize);
 }
 
 constexpr void fields_of(Of<ObjectiveSpec>, auto&& v) {
@@ -215,6 +216,17 @@ constexpr void fields_of(Of<MoveEntry>, auto&& v) {
   v("predictedGainSeconds", &MoveEntry::predicted_gain_seconds);
 }
 
+constexpr void fields_of(Of<ResizeEntry>, auto&& v) {
+  v("rank", &ResizeEntry::rank);
+  v("node", &ResizeEntry::node);
+  v("fromMillicores", &ResizeEntry::from_milli);
+  v("toMillicores", &ResizeEntry::to_milli);
+  v("superstepBefore", &ResizeEntry::superstep_before);
+  v("superstepAfter", &ResizeEntry::superstep_after);
+  v("moveSeconds", &ResizeEntry::move_seconds);
+  v("moveTo", &ResizeEntry::move_to);
+}
+
 constexpr void fields_of(Of<StayEntry>, auto&& v) {
   v("rank", &StayEntry::rank);
   v("reason", &StayEntry::reason);
@@ -241,6 +253,7 @@ constexpr void fields_of(Of<Decision>, auto&& v) {
   v("objectiveAfter", &Decision::objective_after);
   v("plannedMoves", &Decision::planned_moves);
   v("moves", &Decision::moves);
+  v("resizes", &Decision::resizes);
   v("staysByReason", &Decision::stays_by_reason);
   v("stays", &Decision::stays);
   v("outcome", &Decision::outcome);
@@ -263,6 +276,18 @@ constexpr void fields_of(Of<MigrationCounters>, auto&& v) {
   v("succeeded", &MigrationCounters::succeeded);
   v("rolledBack", &MigrationCounters::rolled_back);
   v("failed", &MigrationCounters::failed);
+  v("resized", &MigrationCounters::resized);
+}
+
+constexpr void fields_of(Of<RankResize>, auto&& v) {
+  v("rank", &RankResize::rank);
+  v("pod", &RankResize::pod);
+  v("node", &RankResize::node);
+  v("fromMillicores", &RankResize::from_milli);
+  v("toMillicores", &RankResize::to_milli);
+  v("phase", &RankResize::phase);
+  v("time", &RankResize::time);
+  v("message", &RankResize::message);
 }
 
 constexpr void fields_of(Of<SuperstepEdge>, auto&& v) {
@@ -304,6 +329,7 @@ constexpr void fields_of(Of<BspJobStatus>, auto&& v) {
   v("lastDecision", &BspJobStatus::last_decision);
   v("calibration", &BspJobStatus::calibration);
   v("migrations", &BspJobStatus::migrations);
+  v("resizes", &BspJobStatus::resizes, Field{.most = kMostResizes});
   v("predictedGainSeconds", &BspJobStatus::predicted_gain_seconds);
   v("realisedGainSeconds", &BspJobStatus::realised_gain_seconds);
   v("realisedGainErrorSeconds", &BspJobStatus::realised_gain_error_seconds);

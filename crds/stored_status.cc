@@ -125,12 +125,27 @@ std::string duration_text(double seconds) {
   return size >= 1e-3 ? std::format("{:.3g} ms", seconds * 1e3) : std::format("{:.2g} ms", seconds * 1e3);
 }
 
+std::string cpu_text(std::uint64_t milli) {
+  return milli % 1000 == 0 ? std::to_string(milli / 1000) : std::format("{}m", milli);
+}
+
+std::string resize_text(const ResizeEntry& r) {
+  const std::string instead =
+      r.move_seconds ? std::format("; a move to {} would cost a pause of {}", r.move_to, duration_text(*r.move_seconds))
+                     : "";
+  return std::format("rank {} gets a CPU limit of {} instead of {} on {}, without a pause: superstep {} → {}{}",
+                     r.rank.value, cpu_text(r.to_milli), cpu_text(r.from_milli), r.node,
+                     duration_text(r.superstep_before), duration_text(r.superstep_after), instead);
+}
+
 std::vector<std::string> why_lines(const Decision& d, std::size_t most) {
   std::vector<std::string> lines;
+  for (const ResizeEntry& r : d.resizes) lines.push_back(resize_text(r));
   for (const MoveEntry& m : d.moves)
     lines.push_back(std::format("rank {} moves {}→{} on {}, predicted gain {}", m.rank.value, m.from_set, m.to_set,
                                 m.to_node, duration_text(m.predicted_gain_seconds)));
-  std::vector<std::size_t> ranks(lines.size(), 1);  // that each line names
+  std::vector<std::size_t> ranks(lines.size(), 1);  // that each line names, but for those that stay and are resized
+  std::ranges::fill_n(ranks.begin(), static_cast<std::ptrdiff_t>(d.resizes.size()), 0);
   std::map<std::string, std::vector<std::size_t>> by_reason;
   for (const StayEntry& s : d.stays) by_reason[s.message.empty() ? s.reason : s.message].push_back(s.rank.value);
   for (const auto& [reason, those] : by_reason) {

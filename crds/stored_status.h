@@ -37,7 +37,11 @@ Result<nlohmann::json> whole_status(const nlohmann::json& stored);
 std::string duration_text(double seconds);
 // The realised gain of a job's waves (rankmigration.h); noise if its error is larger.
 std::string gain_text(const BspJobStatus& status);
-// A line for each move of the decision and each reason to stay; at most `most`, and one that counts the other ranks.
+// What a resize gives a rank, and what its move would cost instead.
+std::string resize_text(const ResizeEntry& resize);
+// "250m", "2": thousandths of a core as a quantity.
+std::string cpu_text(std::uint64_t milli);
+// A line for each resize and move of the decision and each reason to stay; at most `most`, and one that counts the other ranks.
 std::vector<std::string> why_lines(const Decision& decision, std::size_t most);
 
 }  // namespace bsp::crds

@@ -228,6 +228,19 @@ Result<Object> ApiClient::patch(const Key& given, const Object& merge, const std
       key);
 }
 
+Result<Object> ApiClient::resize_pod(const Key& given, const Object& patch) {
+  BSP_TRY(const Key key, checked(given));
+  BSP_TRY(const Resource resource, resources_.find(key.kind));
+  if (!resource.has_resize)
+    return fail(ErrorCode::kInvalid, "the API server has no pods/resize, which Kubernetes 1.33 and newer have");
+  return write({.method = "PATCH",
+                .target = std::format("{}/resize?fieldManager={}", resource.item(key.name_space, key.name),
+                                      percent_encode(options_.field_manager)),
+                .body = text_of(patch),
+                .content_type = "application/strategic-merge-patch+json"},
+               key);
+}
+
 Result<std::string> ApiClient::pod_log(const std::string& name_space, const std::string& pod,
                                        const LogOptions& options) {
   BSP_TRY(const Key key, checked({{"v1", "Pod"}, name_space, pod}));

@@ -51,6 +51,8 @@ class ApiClient final : public Client {
   Result<Object> update(const Object& object) override;
   Result<Object> update_status(const Object& object) override;
   Result<Object> patch_status(const Key& key, const Object& merge) override { return patch(key, merge, "status"); }
+  // kInvalid if the server has no such subresource.
+  Result<Object> resize_pod(const Key& pod, const Object& patch) override;
   Result<void> remove(const Key& key, const std::string& uid) override;
   Result<std::vector<WatchEvent>> wait(const std::vector<Kind>& kinds, const std::string& name_space,
                                        std::string& cursor, std::chrono::milliseconds timeout) override;

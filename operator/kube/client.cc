@@ -16,4 +16,8 @@ Result<Object> Client::patch_status(const Key& key, const Object& merge) {
   return update_status(object);
 }
 
+Result<Object> Client::resize_pod(const Key& /*pod*/, const Object& /*patch*/) {
+  return fail(ErrorCode::kInvalid, "pods can't be resized here, only in a cluster");
+}
+
 }  // namespace bsp::kube

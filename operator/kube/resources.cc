@@ -66,11 +66,13 @@ Result<Resources::Group> Resources::discover(const std::string& api_version) {
   for (const Object& entry : resources) {
     const std::string name = text_at(entry, "name");
     if (name.empty() || name.find('/') != std::string::npos) continue;
-    group.by_kind[text_at(entry, "kind")] = {root, name, flag_at(entry, "namespaced", true), false};
+    group.by_kind[text_at(entry, "kind")] = {root, name, flag_at(entry, "namespaced", true)};
   }
   for (const Object& entry : resources)
-    for (auto& [kind, resource] : group.by_kind)
-      if (text_at(entry, "name") == resource.plural + "/status") resource.has_status = true;
+    for (auto& [kind, resource] : group.by_kind) {
+      resource.has_status |= text_at(entry, "name") == resource.plural + "/status";
+      resource.has_resize |= text_at(entry, "name") == resource.plural + "/resize";
+    }
   return group;
 }
 

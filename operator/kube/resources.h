@@ -14,7 +14,7 @@ struct Resource {
   std::string root;  // "/api/v1", "/apis/migbsp.io/v1alpha1"
   std::string plural;
   bool namespaced = true;
-  bool has_status = false;
+  bool has_status = false, has_resize = false;  // subresources
 
   // The path of all objects, or of those in one namespace.
   [[nodiscard]] std::string collection(const std::string& name_space) const;

@@ -59,8 +59,11 @@ std::string verdict(const crds::BspJob& job, Time now) {
                        call);
   if (d.outcome == crds::kTakingBack)
     return std::format("Ranks went back, because supersteps were longer after the wave that {} takes back.", call);
+  if (d.outcome == crds::kResizing)
+    return std::format("No rank moves, because {} gave more CPU in place to ranks that their limit holds back.", call);
   if (d.outcome == "Advised")
-    return std::format("No rank moves: {} advises moves, but spec.rescheduling.mode is Advise.", call);
+    return std::format("No rank moves: {} advises {}, but spec.rescheduling.mode is Advise.", call,
+                       d.resizes.empty() ? "moves" : "more CPU in place");
   if (d.outcome == "BelowMinGain")
     return std::format("No rank moves: {} found a gain below spec.rescheduling.minGain ({:.3g} %).", call,
                        r.min_gain * 100);
@@ -78,6 +81,16 @@ std::vector<std::string> blocked_lines(const crds::RankPlaces& places) {
   std::vector<std::string> lines;
   for (const auto& [reason, count] : common)
     lines.push_back(printable(std::format("{} {}: {}", count == 1 ? "rank" : "ranks", groups.at(reason), reason)));
+  return lines;
+}
+
+// How the last resizes went, the newest first.
+std::vector<std::string> resize_lines(const std::vector<crds::RankResize>& resizes, Time now) {
+  std::vector<std::string> lines;
+  for (auto r = resizes.rbegin(); r != resizes.rend(); ++r)
+    lines.push_back(std::format("rank {} on {}: CPU limit {} → {}, {} {} ago{}", r->rank.value, r->node,
+                                crds::cpu_text(r->from_milli), crds::cpu_text(r->to_milli), crds::to_string(r->phase),
+                                cli::age(r->time, now), r->message.empty() ? "" : ": " + r->message));
   return lines;
 }
 
@@ -131,6 +144,7 @@ std::vector<std::string> explain(const Shown& shown, Time now, Size size) {
   if (s.last_decision) page.section(s.last_decision->message, decision_lines(shown.job), kReasons + 1);
   page.section("What slows the job down or keeps ranks where they are:", condition_lines(s.conditions), kConditions);
   page.section("Ranks that can't move now:", blocked_lines(s.ranks), kBlocked);
+  page.section("More CPU in place, the newest first:", resize_lines(s.resizes, now), kMoves);
   std::vector<std::string> moves;
   for (const auto* m : newest_first(shown.migrations)) moves.push_back(move_line(*m, now));
   page.section("Moves, the newest first:", moves, kMoves);

@@ -240,6 +240,18 @@ class Policies(unittest.TestCase):
             self.assertIn(wanted, told)
             self.assertEqual(told == "", wanted == "", told)
 
+    def test_the_operator_resizes_pods_of_jobs_only(self):
+        def cpu(much):
+            return {"resources": {what: {"cpu": much, "memory": "16Mi"} for what in ("requests", "limits")}}
+        for name, owners, wanted in (("of-a-job", [OWNER], ""), ("anybodys", None, "pods and Secrets of BSPJobs only")):
+            pod = changed(POD, {"metadata.name": name, "metadata.ownerReferences": owners, f"{APP}.resources": cpu("100m")["resources"]})
+            kubectl("create", "-n", "free", "-f", "-", text=json.dumps(pod))
+            more = {"spec": {"containers": [{"name": "app", **cpu("200m")}]}}
+            told = self.api.ask("PATCH", PLURALS["Pod"].format("free") + f"/{name}/resize", more, OPERATOR,
+                                content="application/strategic-merge-patch+json")
+            self.assertIn(wanted, told)
+            self.assertEqual(told == "", wanted == "", told)
+
     def test_the_operator_writes_only_secrets_of_jobs(self):
         self.assertEqual(answer(secret("j-6d1d-a0-0-tls"), "free", OPERATOR), "")
         self.assertIn("of BSPJobs only", answer(secret("j-6d1d-a0-0-tls", owner=None), "free", OPERATOR))

@@ -37,7 +37,7 @@ set(suites
     "manifests 600 manifests"
     "run.Runs 900 run Runs" "run.ByHand 900 run ByHand" "run.Life 900 run Life" "run.Failures 900 run Failures"
     "run.Limits 900 run Limits" "run.Liveness 900 run Liveness" "run.Chart 900 run Chart"
-    "drain 900 drain"
+    "drain 900 drain" "resize 900 resize"
     "access.Network 900 access Network" "access.Rights 900 access Rights" "access.Admission 600 access Admission" "access.Certificates 900 access Certificates"
     "admin.Screen 600 admin Screen" "admin.Metrics 600 admin Metrics"
     "checkpoints 1200 checkpoints" "bucket 1200 bucket" "restored 1200 restored" "seats 900 seats" "eviction 600 eviction" "eviction_requests 1800 eviction_requests" "kueue 600 kueue" "gang 600 gang" "readme 900 readme" "plugin 600 plugin"

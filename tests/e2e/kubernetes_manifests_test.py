@@ -73,6 +73,8 @@ REFUSED = [
     ("spec.rescheduling.minGain", 5, ["spec.rescheduling.minGain", "must be at least 0"]),
     ("spec.rescheduling.cooldownSupersteps", -1, ["spec.rescheduling.cooldownSupersteps", "greater than or equal to 0"]),
     ("spec.rescheduling.maxMovesPerWave", -1, ["spec.rescheduling.maxMovesPerWave", "greater than or equal to 0"]),
+    ("spec.rescheduling.resize", "Always", ["spec.rescheduling.resize", "supported values", "Auto"]),
+    ("spec.rescheduling.resize", False, ["spec.rescheduling.resize", "must be of type string"]),
     ("spec.objective", {"type": "Deadline"}, ["spec.objective.deadline", "is required with type Deadline"]),
     ("spec.objective", {"type": "Price", "deadline": "2h"}, ["spec.objective.deadline", "is for type Deadline"]),
     ("spec.objective", {"deadline": "2h"}, ["spec.rescheduling.expectedSupersteps", "is required with a deadline"]),

@@ -152,8 +152,12 @@ Resources requests_of_rank(const json& pod_template, const json& sidecar_resourc
   return all;
 }
 
+std::int64_t cpu_in(const json& resources, const char* list) { return amount(part_at(resources, list), "cpu", true); }
+
+std::int64_t cpu_requested(const json& resources) { return requested(resources).cpu; }
+
 std::int64_t cpu_used_by_rank(const json& pod_template) {
-  const auto limit_in = [](const json& resources) { return amount(part_at(resources, "limits"), "cpu", true); };
+  const auto limit_in = [](const json& resources) { return cpu_in(resources, "limits"); };
   const json& spec = part_at(pod_template, "spec");
   const json& of_pod = part_at(spec, "resources");
   const std::int64_t limit_of_pod = limit_in(of_pod);

@@ -36,6 +36,10 @@ Resources requests_of(const nlohmann::json& pod_spec);
 // Of a rank's pod: its template's, and those of each container that the operator adds to it, unless the template states
 // the pod's as a whole. Where the template asks for no CPU there is none, since such a rank counts as a core.
 Resources requests_of_rank(const nlohmann::json& pod_template, const nlohmann::json& sidecar_resources);
+// Of a container's resources, the CPU in its `list` (limits, requests), thousandths of a core; 0: none.
+std::int64_t cpu_in(const nlohmann::json& resources, const char* list);
+// What it requests of CPU. A limit without a request is one.
+std::int64_t cpu_requested(const nlohmann::json& resources);
 // What a rank's program may use at most, thousandths of a core: its container's limit, else the pod's, else what they request, but no less
 // than a core. And what the template's other containers request, up to the pod's limit.
 std::int64_t cpu_used_by_rank(const nlohmann::json& pod_template);

@@ -50,7 +50,8 @@ constexpr auto kKinds = std::to_array<ConditionKind>({
      "spec.template.spec.restartPolicy is OnFailure and the pods have Never", "leave that out of spec.template"},
     {kCpuThrottled, "a CPU limit holds a rank back", "CPULimit",
      "rank 2 was held back for 40 % of the time by its CPU limit of 1, and every superstep waits for the slowest rank",
-     "raise or remove spec.template.spec.containers[app].resources.limits.cpu and keep the request"},
+     "raise or remove spec.template.spec.containers[app].resources.limits.cpu and keep the request, or let "
+     "spec.rescheduling.resize be Auto"},
     {kDraining, "ranks have to leave their node", "MovingAway, NowhereToGo",
      "node fast-1 is drained, and ranks 0, 3 must leave it",
      "wait for the moves, add nodes to the job's Sets, or uncordon the node"},

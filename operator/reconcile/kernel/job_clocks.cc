@@ -6,6 +6,7 @@
 #include "operator/reconcile/kernel/checkpoints/reclaim.h"
 #include "operator/reconcile/kernel/conditions.h"
 #include "operator/reconcile/kernel/rebuild.h"
+#include "operator/reconcile/kernel/resize/resize.h"
 #include "operator/reconcile/kernel/start/gang.h"
 #include "operator/reconcile/kernel/waves.h"
 
@@ -57,6 +58,10 @@ void JobClocks::fill(Observed& o) {
   o.suspending_for = suspending_.of(
       suspending ? std::format("attempt {} set {}", status.attempt, *checkpoint->suspending) : "", {}, o.steady);
   if (!suspending) o.suspending_for = {};
+  const crds::RankResize* resize = resize_under_way(o);
+  o.resizing_for = resizing_.of(
+      resize ? std::format("{} {}", crds::to_string(resize->phase), to_rfc3339(resize->time)) : "", {}, o.steady);
+  if (!resize) o.resizing_for = {};
   const bool moves = status.phase == crds::JobPhase::kMigrating;
   const auto wave = moves ? stored_wave(status) : std::nullopt;
   wave_.note(wave && *wave ? &**wave : nullptr, o.steady);

@@ -8,6 +8,7 @@
 #include "operator/reconcile/kernel/checkpoints/suspension.h"
 #include "operator/reconcile/kernel/drain.h"
 #include "operator/reconcile/kernel/job_kernel.h"
+#include "operator/reconcile/kernel/resize/resize.h"
 #include "operator/reconcile/kernel/seats/free_seats.h"
 #include "operator/reconcile/kernel/start/gang.h"
 #include "operator/reconcile/kernel/status.h"
@@ -56,6 +57,12 @@ void JobKernel::running() {
         s && s->gate_superstep != 0 && !s->gate_committed && s->phase != wire::RankPhase::kExited)
       work.actions.emplace_back(migrate::Action::cancel_gate(place.seat(), s->gate_superstep)).token = token;
   if (status().phase == JobPhase::kMigrating) return enter(JobPhase::kRunning, "Running", "every rank runs");
+  if (settle_resizes(o, status(), notices.events)) {
+    stores = true;
+    return;
+  }
+  work.resize_pods = resizes_to_make(o);
+  if (resize_under_way(o)) return;
   // A wave would be rolled back at once.
   if (!silence.ranks.empty()) return;
   // The next wave replaces this one in the status, so finish this one's remaining work first.
@@ -95,6 +102,8 @@ void JobKernel::begin_moves() {
   if (advice.call) {
     status().last_decision = advice.call->decision;
     stores = true;
+    // What people ask for, and what can't wait, goes first; another call follows.
+    if (requests.empty() && by_hand.empty()) ask_for(advice.call->resizes, o.now, status());
     const bool back = advice.call->decision.outcome == crds::kTakingBack;
     notices.events.push_back(
         {back ? "Warning" : "Normal", back ? "WaveTakenBack" : "Rescheduled", advice.call->decision.message});

@@ -9,6 +9,7 @@
 
 #include "base/json/fields.h"
 #include "crds/names.h"
+#include "operator/reconcile/capacity/resources.h"
 #include "operator/reconcile/kernel/checkpoints/skew.h"
 #include "operator/reconcile/kernel/pods/pods.h"
 
@@ -18,6 +19,7 @@ using nlohmann::json;
 
 namespace {
 
+// Of a pod's spec or status.
 const json* container_status(const json& pod_status, const char* list, std::string_view name) {
   for (const json& status : part_at(pod_status, list))
     if (text_at(status, "name") == name) return &status;
@@ -106,6 +108,26 @@ void note_app(const json& state, AppFacts& app) {
   app.message = text_at(end, "message");
   app.finalized = app.message.contains(names::kFinalizedNote);
   if (is_final(app.reason)) app.cannot_start = true;
+}
+
+void note_cpu(const json& container, AppFacts& app) {
+  const json& resources = part_at(container, "resources");
+  app.cpu_limit = cpu_in(resources, "limits");
+  app.cpu_request = cpu_requested(resources);
+  for (const json& policy : part_at(container, "resizePolicy"))
+    app.keeps_cpu |= text_at(policy, "resourceName") == "cpu" && text_at(policy, "restartPolicy") == "RestartContainer";
+}
+
+void note_resizing(const json& condition, PodFacts& facts) {
+  const std::string type = text_at(condition, "type"), reason = text_at(condition, "reason");
+  const bool pending = type == "PodResizePending";
+  if ((!pending && type != "PodResizeInProgress") || text_at(condition, "status") != "True") return;
+  // A later one may wait while another is in progress.
+  if (!pending && facts.resizing != Resizing::kNo) return;
+  facts.resizing = !pending                 ? Resizing::kInProgress
+                   : reason == "Infeasible" ? Resizing::kInfeasible
+                                            : Resizing::kDeferred;
+  facts.resize_message = text_at(condition, "message");
 }
 
 // The node may end a pod as a whole (evicted, lost).
@@ -211,6 +233,7 @@ PodFacts pod_facts(const json& pod) {
     facts.address = ip.find(':') == std::string::npos ? std::format("{}:{}", ip, names::kSidecarPort)
                                                       : std::format("[{}]:{}", ip, names::kSidecarPort);
   for (const json& condition : part_at(status, "conditions")) {
+    note_resizing(condition, facts);
     if (text_at(condition, "type") == "PodScheduled" && text_at(condition, "status") == "False")
       facts.unscheduled = text_at(condition, "message");
     if (text_at(condition, "type") == "DisruptionTarget" && text_at(condition, "status") == "True") {
@@ -221,11 +244,17 @@ PodFacts pod_facts(const json& pod) {
   if (const json* sidecar = container_status(status, "initContainerStatuses", names::kSidecarContainer))
     for (const char* when : {"state", "lastState"})
       facts.sidecar_out_of_memory |= text_at(part_at(part_at(*sidecar, when), "terminated"), "reason") == "OOMKilled";
-  for (std::uint32_t local = 0; local < facts.apps.size(); ++local)
+  const bool of_pod = !part_at(part_at(pod, "spec"), "resources").empty();
+  for (std::uint32_t local = 0; local < facts.apps.size(); ++local) {
+    if (const json* container = container_status(part_at(pod, "spec"), "containers", container_of(local)))
+      note_cpu(*container, facts.apps[local]);
+    facts.apps[local].keeps_cpu |= of_pod;
     if (const json* container = container_status(status, "containerStatuses", container_of(local))) {
       note_app(part_at(*container, "state"), facts.apps[local]);
+      facts.apps[local].cpu_given = cpu_in(part_at(*container, "resources"), "limits");
       if (local == 0) facts.image = text_at(*container, "imageID");
     }
+  }
   for (const char* list : {"initContainerStatuses", "containerStatuses"})
     for (const json& container : part_at(status, list)) note_waiting(container, facts);
   for (const json& container : part_at(status, "containerStatuses"))

@@ -71,8 +71,14 @@ struct AppFacts {
   bool cannot_start = false;  // image missing, command refused by the engine: waiting won't help
   bool pod_ended = false;     // the node ended the pod as a whole (evicted, past its deadline, unstartable)
   std::string reason;         // ErrImagePull, ContainerCannotRun, Evicted, OOMKilled, …
+  // Of its CPU, thousandths of a core: as its pod asks for it, 0 for none; and the limit that its node has given it, 0 if it doesn't say.
+  std::int64_t cpu_limit = 0, cpu_request = 0, cpu_given = 0;
+  bool keeps_cpu = false;  // it would be restarted with more, or the pod as a whole says what it has
   bool operator==(const AppFacts&) const = default;
 };
+
+// What a node says to a pod's containers that are to have more or less CPU.
+enum class Resizing { kNo, kInProgress, kDeferred, kInfeasible };
 
 // A pod and its containers, as the node (the kubelet or the Podman node) reports them.
 struct PodFacts {
@@ -100,6 +106,8 @@ struct PodFacts {
   std::string image;                 // of the app containers, as the node resolved it; "": not known yet
   bool sidecar_out_of_memory = false;  // it was killed for that, now or the last time it ended
   std::string account, mounts;         // of the program (checkpoints/skew.h)
+  Resizing resizing = Resizing::kNo;
+  std::string resize_message;  // why not, in the node's words
   bool operator==(const PodFacts&) const = default;
 
   // Of a seat that the pod doesn't have: nothing is known.
@@ -127,6 +135,7 @@ struct MoveRequest {
 struct Decided {
   crds::Decision decision;
   std::vector<MoveRequest> moves;             // empty unless the mode is Migrate
+  std::vector<crds::ResizeEntry> resizes;     // instead of all of them; likewise
   double predicted_gain_seconds = 0;          // of the whole plan, over a window
   std::vector<std::string> text;              // the explanation, line by line
   std::shared_ptr<const std::string> record;  // the call as operator/record writes it; null: not recorded
@@ -181,6 +190,10 @@ struct Observed {
   std::map<Seat, SidecarFacts> sidecars;        // what they say of each seat
   std::map<std::string, Error> not_created;     // by pod: the answer to the last attempt to create it
   std::set<std::string> being_made;             // pods that are being created; some may be in `pods` by now
+  std::map<std::string, std::int64_t>
+      free_cpu;                              // by node with ranks, where it may be given to them: thousandths of a core
+  std::map<std::string, Error> not_resized;  // by pod: the answer to the last attempt to resize it
+  std::set<std::string> being_resized;       // pods for which the API server is being asked
   std::map<std::string, std::string> node_troubles;  // by node: "is not ready", "is gone"
   std::map<std::string, std::string> leaving;  // by node with ranks of the job: why they have to leave it (resources.h)
   // Those made by hand before the job was, which move nothing (is_older_than()).
@@ -218,6 +231,7 @@ struct Observed {
   Duration pending_for{};       // … it has seen the pending set
   Duration suspending_for{};    // … it has seen that the job is to be suspended (checkpoints/suspension.h)
   Duration blank_for{};         // … it has seen pods of the job, but no status
+  Duration resizing_for{};      // … the oldest resize that has not ended (resize/resize.h)
   Duration reclaiming_for{};    // … it has seen that nothing runs of the job, which is being deleted
   std::map<migrate::Phase, SteadyTime> wave_since;  // … and since when the wave in each of its phases
 
@@ -239,6 +253,18 @@ struct Event {
   std::string reason;
   std::string message;
   bool only_logged = false;  // a step on the way: people read how it ends
+};
+
+// The CPU that a pod's containers of ranks are to have, thousandths of a core.
+struct PodResize {
+  struct Seat {
+    std::uint32_t local = 0;
+    std::int64_t limit = 0, request = 0;
+    bool operator==(const Seat&) const = default;
+  };
+  std::string pod;
+  std::vector<Seat> seats;
+  bool operator==(const PodResize&) const = default;
 };
 
 // A RankMigration to be deleted.
@@ -268,6 +294,7 @@ struct Work {
   std::uint32_t protect = 0;
   std::vector<PodRequest> create_pods = {};
   std::vector<std::string> delete_pods = {};
+  std::vector<PodResize> resize_pods = {};
   std::vector<migrate::Action> actions = {};  // verbs to sidecars
   std::vector<MigrationDeletion> delete_migrations = {};
   WorkloadWrites workload = {};

@@ -14,10 +14,12 @@
 #include "base/core/counted.h"
 #include "base/core/first_few.h"
 #include "base/json/fields.h"
+#include "crds/stored_status.h"
 #include "operator/decide/explain.h"
 #include "operator/reconcile/kernel/pods/pods.h"
 #include "operator/reconcile/kernel/rescheduling/move_memory.h"
 #include "operator/reconcile/kernel/rescheduling/rescheduling.h"
+#include "operator/reconcile/kernel/resize/resize.h"
 #include "operator/reconcile/kernel/start/gang.h"
 
 namespace bsp::reconcile {
@@ -32,13 +34,6 @@ constexpr double kLongSuperstep = 60, kMuchLonger = 10;
 
 // How many seconds after the last rejected message the condition stays.
 constexpr double kRejectedLately = 60;
-
-std::string cpu_limit_of(const crds::BspJobSpec& spec) {
-  const nlohmann::json* app = crds::app_container(spec);
-  if (!app) return "";
-  const nlohmann::json& value = part_at(part_at(part_at(*app, "resources"), "limits"), "cpu");
-  return value.is_null() ? "" : value.is_string() ? value.get<std::string>() : value.dump();
-}
 
 // As many levels as are shown, the chosen one in their middle where there are enough on both sides.
 std::span<const decide::Level> around(const std::vector<decide::Level>& levels, std::size_t chosen) {
@@ -72,9 +67,12 @@ void show_delay(const Observed& o, const std::string& delay, crds::BspJobStatus&
                  delay.empty() ? "no wave waits for a rank to continue" : delay + "; the other ranks wait for it");
 }
 
+bool is_much_throttled(double share) { return share > kMuchThrottled; }
+
 bool warn_of_throttling(const Observed& o, crds::BspJobStatus& status) {
-  const std::string limit = cpu_limit_of(o.job.spec);
-  if (limit.empty() || status.phase != crds::JobPhase::kRunning) return false;
+  const bool limited =
+      std::ranges::any_of(status.ranks, [&](const crds::RankPlace& place) { return cpu_limit_of(o, place) > 0; });
+  if (!limited || status.phase != crds::JobPhase::kRunning) return false;
   const crds::RankPlace* worst = nullptr;
   double share = 0;
   for (const crds::RankPlace& place : status.ranks)
@@ -87,24 +85,24 @@ bool warn_of_throttling(const Observed& o, crds::BspJobStatus& status) {
       o, status, kCpuThrottled, is, is ? "CPULimit" : "NotThrottled",
       is ? std::format("rank {} was held back for {:.0f} % of the time by its CPU limit of {}, and every superstep "
                        "waits for the slowest rank",
-                       worst->rank.value, share * 100, limit)
+                       worst->rank.value, share * 100, crds::cpu_text(cpu_limit_of(o, *worst)))
          : "no rank is held back by a CPU limit");
   return is;
 }
 
 std::vector<std::uint8_t> held_back_by_limit(const Observed& o) {
   std::vector<std::uint8_t> held_back(o.job.status.ranks.size());
-  const auto milli = crds::quantity_milli(cpu_limit_of(o.job.spec));
-  if (!milli) return held_back;
   std::unordered_map<std::string_view, double> speed;  // by node; few jobs need it
   for (std::size_t i = 0; i < held_back.size(); ++i) {
     const crds::RankPlace& place = o.job.status.ranks[i];
     const SidecarFacts* sidecar = o.sidecar(place.seat());
-    if (!sidecar || sidecar->throttled <= kMuchThrottled) continue;
+    if (!sidecar || !is_much_throttled(sidecar->throttled)) continue;
+    const std::int64_t limit = cpu_limit_of(o, place);
+    if (limit <= 0) continue;
     if (speed.empty())
       for (const observe::NodeFacts& node : o.nodes) speed.emplace(node.name, node.speed);
     const auto node = speed.find(place.node);
-    held_back[i] = static_cast<double>(*milli) < 1000 * (node == speed.end() ? 1 : node->second);
+    held_back[i] = static_cast<double>(limit) < 1000 * (node == speed.end() ? 1 : node->second);
   }
   return held_back;
 }

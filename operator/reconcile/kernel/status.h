@@ -21,6 +21,8 @@ void add_member(wire::EpochPlan& plan, const crds::RankPlace& place, const PodFa
 void show_delay(const Observed& o, const std::string& delay, crds::BspJobStatus& status);
 // A CPU limit of the template that throttles a rank. These return true if the condition has just become True.
 bool warn_of_throttling(const Observed& o, crds::BspJobStatus& status);
+// So much that it is warned of.
+bool is_much_throttled(double share);
 // By rank, whether that limit holds it back (not 0): as much as is warned of, and its node would give more to one thread. Of a limit of
 // more than a thread's share, nothing is concluded.
 std::vector<std::uint8_t> held_back_by_limit(const Observed& o);

@@ -62,9 +62,15 @@ void keep_our_owner(Object& metadata) {
 void trim_container_status(Object& container) {
   const kube::Object last = part_at(part_at(container, "lastState"), "terminated");
   const std::string before = text_at(last, "reason");
-  keep(container, {"name", "state", "imageID"});
+  keep(container, {"name", "state", "imageID", "resources"});
   if (!container.is_object()) return;
   const std::string name = text_at(container, "name");
+  if (local_of(name)) {
+    keep_in(container, "resources", {"limits"});
+    if (container.contains("resources")) keep_in(container["resources"], "limits", {"cpu"});
+  } else {
+    container.erase("resources");
+  }
   if (name != names::kAppContainer && name != names::kSidecarContainer)
     container.erase("imageID");  // these are compared
   if (!before.empty()) container["lastState"] = {{"terminated", {{"reason", before}}}};
@@ -77,24 +83,27 @@ void trim_container_status(Object& container) {
   keep_in(state, "terminated", {"exitCode", "reason", "message"});
 }
 
-// What they request and, of the sidecar, the runtime image.
+// What they request; of the ranks', how that can change; and of the sidecar, the runtime image.
 void trim_containers(Object& spec, const char* list) {
   const auto containers = spec.find(list);
   if (containers == spec.end() || !containers->is_array()) return;
   for (Object& container : *containers)
     if (text_at(container, "name") == names::kSidecarContainer)
       keep(container, {"name", "image", "resources", "restartPolicy"});
+    else if (local_of(text_at(container, "name")))
+      keep(container, {"name", "resources", "resizePolicy", "restartPolicy"});
     else
       keep(container, {"resources", "restartPolicy"});
 }
 
-// Only the conditions that say why the scheduler found no node, and who removes the pod.
+// Only the conditions that say why the scheduler found no node, who removes the pod, and how a resize goes.
 void keep_causes(Object& status) {
   const auto conditions = status.find("conditions");
   if (conditions == status.end() || !conditions->is_array()) return;
   std::erase_if(conditions->get_ref<Object::array_t&>(), [](const Object& condition) {
     const std::string type = text_at(condition, "type"), holds = text_at(condition, "status");
-    return !(type == "PodScheduled" && holds == "False") && !(type == "DisruptionTarget" && holds == "True");
+    const bool is_kept = type == "DisruptionTarget" || type == "PodResizePending" || type == "PodResizeInProgress";
+    return !(type == "PodScheduled" && holds == "False") && !(is_kept && holds == "True");
   });
   keep_in_each(status, "conditions", {"type", "status", "reason", "message"});
   if (conditions->empty()) status.erase(conditions);

@@ -65,7 +65,7 @@ std::vector<std::string> roots_of(const json& spec) {
 }  // namespace
 
 ApiServer::ApiServer() {
-  served_["/api/v1"] = {{"pods", {"Pod"}},
+  served_["/api/v1"] = {{"pods", {"Pod", true, true, false, true}},
                         {"nodes", {"Node", false}},
                         {"configmaps", {"ConfigMap", true, false}},
                         {"secrets", {"Secret", true, false}},
@@ -158,6 +158,8 @@ void ApiServer::handle(const Request& request, Reply& reply) {
     outcome = create(t, body);
   else if (request.method == "PUT")
     outcome = replace(t, body);
+  else if (request.method == "PATCH" && t.sub == "resize" && t.resource->has_resize)
+    outcome = resize(t, request.headers.at("content-type"), body);
   else if (request.method == "PATCH")
     outcome = patch(t, request.headers.at("content-type"), body);
   else if (request.method == "DELETE")
@@ -206,8 +208,9 @@ ApiServer::Outcome ApiServer::discover(const std::string& root) {
   json resources = json::array();
   for (const auto& [plural, resource] : served_[root]) {
     resources.push_back({{"name", plural}, {"kind", resource.kind}, {"namespaced", resource.namespaced}});
-    if (resource.has_status)
-      resources.push_back({{"name", plural + "/status"}, {"kind", resource.kind}, {"namespaced", resource.namespaced}});
+    for (const auto& [has, sub] : {std::pair{resource.has_status, "/status"}, {resource.has_resize, "/resize"}})
+      if (has)
+        resources.push_back({{"name", plural + sub}, {"kind", resource.kind}, {"namespaced", resource.namespaced}});
   }
   return {200, {{"kind", "APIResourceList"}, {"resources", resources}}};
 }
@@ -344,6 +347,24 @@ ApiServer::Outcome ApiServer::patch(const Target& t, const std::string& type, co
   json next = it->second;
   next.merge_patch(body);
   return replace(t, next);
+}
+
+// A strategic merge patch finds containers by their names, and there must be such containers.
+ApiServer::Outcome ApiServer::resize(const Target& t, const std::string& type, const json& body) {
+  if (type != "application/strategic-merge-patch+json") return {415, status(415, "UnsupportedMediaType", type)};
+  const std::string key = t.name_space + "/" + t.name;
+  const auto it = objects_[t.collection()].find(key);
+  if (it == objects_[t.collection()].end())
+    return {404, status(404, "NotFound", std::format("{} \"{}\" not found", t.plural, t.name))};
+  json next = it->second;
+  for (const json& given : body["spec"]["containers"]) {
+    json* found = nullptr;
+    for (json& container : next["spec"]["containers"])
+      if (container["name"] == given["name"]) found = &container;
+    if (!found) return {422, status(422, "Invalid", "spec: Forbidden: only cpu and memory resources are mutable")};
+    found->merge_patch(given);
+  }
+  return store_or_finish(t, key, it->second, next);
 }
 
 ApiServer::Outcome ApiServer::remove(const Target& t, const json& options) {

@@ -42,6 +42,7 @@ class ApiServer {
     bool namespaced = true;
     bool has_status = true;
     bool needs_version = false;  // rejects an update without resourceVersion
+    bool has_resize = false;
   };
   struct Change {
     std::uint64_t version;
@@ -66,6 +67,7 @@ class ApiServer {
   Outcome create(const Target& t, json object);
   Outcome replace(const Target& t, json object);
   Outcome patch(const Target& t, const std::string& type, const json& body);
+  Outcome resize(const Target& t, const std::string& type, const json& body);
   Outcome remove(const Target& t, const json& options);
   void watch(const Target& t, Reply& reply);
   json store(const Target& t, const std::string& key, json object, const char* type);

@@ -196,6 +196,39 @@ TEST_F(ClientTest, MergePatchWithAVersionLocks) {
   EXPECT_EQ(client->patch(key(kConfigMap, "a"), stale).error().code, ErrorCode::kConflict);
 }
 
+TEST_F(ClientTest, APodIsResizedByTheNamesOfItsContainers) {
+  auto client = open();
+  const auto container = [](const char* name, const char* cpu) {
+    const Object both = {{"cpu", cpu}, {"memory", "16Mi"}};
+    return Object{{"name", name}, {"image", "i"}, {"resources", {{"limits", both}, {"requests", both}}}};
+  };
+  const auto cpus = [](const Object& pod) {
+    std::string all;
+    for (const Object& c : pod["spec"]["containers"])
+      for (const char* list : {"limits", "requests"}) all += c["resources"][list]["cpu"].get<std::string>() + " ";
+    return all;
+  };
+  const Object resize = {
+      {"spec",
+       {{"containers",
+         {{{"name", "app"}, {"resources", {{"limits", {{"cpu", "500m"}}}, {"requests", {{"cpu", "500m"}}}}}}}}}}};
+  EXPECT_EQ(client->resize_pod(key(kTestPod, "p"), resize).error().code, ErrorCode::kNotFound);
+  ASSERT_TRUE(client->create({{"apiVersion", "v1"},
+                              {"kind", "Pod"},
+                              {"metadata", {{"name", "p"}, {"namespace", "default"}}},
+                              {"spec", {{"containers", {container("helper", "100m"), container("app", "250m")}}}}}));
+  const auto resized = client->resize_pod(key(kTestPod, "p"), resize);
+  ASSERT_TRUE(resized) << resized.error().message;
+  EXPECT_EQ(cpus(*resized), "100m 100m 500m 500m ");
+  EXPECT_EQ(cpus(client->get(key(kTestPod, "p")).value()), "100m 100m 500m 500m ");
+  const auto none = client->resize_pod(key(kConfigMap, "a"), resize);
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, ErrorCode::kInvalid);
+  EXPECT_THAT(none.error().message, HasSubstr("Kubernetes 1.33"));
+  EXPECT_FALSE(none.error().retryable);
+  EXPECT_EQ(client->Client::resize_pod(key(kTestPod, "p"), resize).error().code, ErrorCode::kInvalid);
+}
+
 TEST_F(ClientTest, PatchStatusChangesOnlyStatusAndChecksTheVersion) {
   auto client = open();
   install_widgets(*client);

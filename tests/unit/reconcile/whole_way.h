@@ -38,11 +38,13 @@ inline json a_pod() {
         "controller": true}]},
     "spec": {"nodeName": "n1", "overhead": {"cpu": "10m"}, "resources": {"requests": {"cpu": 1}, "limits": {"cpu": 2,
         "hugepages-2Mi": "4Mi"}}, "containers": [{"name": "app", "resources": {"requests":
-        {"cpu": "500m", "memory": "1Gi"}, "limits": {"cpu": 1, "a.b/gpu": 1}}}], "initContainers": [{"name": "sidecar",
+        {"cpu": "500m", "memory": "1Gi"}, "limits": {"cpu": 1, "a.b/gpu": 1}}, "resizePolicy": [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]}],
+        "initContainers": [{"name": "sidecar",
         "restartPolicy": "Always", "resources": {"requests": {"cpu": "10m"}}}]},
     "status": {"phase": "Failed", "podIP": "10.0.0.7", "reason": "Evicted", "message": "m", "conditions":
-        [{"type": "PodScheduled", "status": "False", "message": "0/3 nodes"}],
-      "containerStatuses": [{"name": "app", "state": {"terminated": {"exitCode": 1, "reason": "Error", "message": "m"}}},
+        [{"type": "PodScheduled", "status": "False", "message": "0/3 nodes"},
+         {"type": "PodResizePending", "status": "True", "reason": "Deferred", "message": "m"}],
+      "containerStatuses": [{"name": "app", "resources": {"limits": {"cpu": "500m"}}, "state": {"terminated": {"exitCode": 1, "reason": "Error", "message": "m"}}},
         {"name": "helper", "state": {"running": {"startedAt": "x"}}}],
       "initContainerStatuses": [{"name": "sidecar", "state": {"waiting": {"reason": "ErrImagePull", "message": "m"}},
         "lastState": {"terminated": {"reason": "OOMKilled"}}}]}})");
@@ -55,7 +57,7 @@ inline json a_job() {
       "annotations": {"migbsp.io/fault-points": "yes"}},
     "spec": {"ranks": 2, "sets": {"label": "migbsp.io/set", "names": ["fast"]}, "carryPaths": ["/data"],
       "checkpoint": {"sizeLimit": "1Gi"}, "superstep": {"call": "MPI_Barrier", "stride": 2},
-      "rescheduling": {"mode": "Migrate", "heuristic": "AutoMig", "alpha": 5}, "runPolicy": {"backoffLimit": 2, "suspend": false},
+      "rescheduling": {"mode": "Migrate", "heuristic": "AutoMig", "alpha": 5, "resize": "Auto"}, "runPolicy": {"backoffLimit": 2, "suspend": false},
       "template": {"metadata": {"labels": {"app": "x"}, "annotations": {"c": "d"}},
         "spec": {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms":
               [{"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}],

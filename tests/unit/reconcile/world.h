@@ -181,7 +181,9 @@ class World : public simulated::Cluster {
   std::function<bool(const PodRequest&)> finds_no_node = {};  // of these, none; not set: each does
   // Why the API server doesn't create them; not set: it creates all.
   std::function<std::optional<Error>(const PodRequest&)> refuses = {};
-  bool removed = false;  // the job object is gone
+  std::function<void(Observed&)> also_seen = {};    // what nodes and API server say besides
+  std::function<void(const Work&)> also_done = {};  // of what the operator does
+  bool removed = false;                             // the job object is gone
   // The pod that removes the deleted job's sets.
   struct Remover {
     bool deleting = false, failed = false, done = false;

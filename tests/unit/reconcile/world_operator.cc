@@ -177,6 +177,7 @@ Observed World::observe() {
   }
   o.sidecars = known_;
   o.not_created = refused_;
+  if (also_seen) also_seen(o);
   clocks_.fill(o);
   o.everywhere = everywhere.value_or(hearing_of(o));
   return o;
@@ -315,6 +316,7 @@ void World::keep(const Notices& notices) {
 }
 
 void World::do_work(const Work& work) {
+  if (also_done) also_done(work);
   if (options_.cluster && !work.moving && !work.starting && options_.cluster->reservations.of_job.erase(key()) != 0)
     options_.cluster->reservations.version = std::to_string(std::stoi(options_.cluster->reservations.version) + 1);
   keep(work.notices);

@@ -44,7 +44,7 @@ std::optional<Decided> Advisor::next_call(const Observed& o, Advice& advice) {
     ++unreported_;
     std::ranges::copy(call->text, std::back_inserter(advice.text));
     const bool moves = !call->moves.empty() && o.job.status.wave != tried_wave_;
-    if (moves || may_report) break;
+    if (moves || !call->resizes.empty() || may_report) break;
     if (call->record) advice.records.push_back(*std::exchange(call->record, nullptr));
     if (call->moves.empty()) held_ = std::move(call);
     call.reset();

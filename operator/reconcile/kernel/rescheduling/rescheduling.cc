@@ -6,6 +6,7 @@
 
 #include "base/core/significant.h"
 #include "operator/observe/snapshot.h"
+#include "operator/reconcile/kernel/resize/resize.h"
 #include "operator/reconcile/kernel/status.h"
 
 namespace bsp::reconcile {
@@ -27,6 +28,14 @@ observe::Places places_of(const Observed& o) {
   return places;
 }
 
+// Where instructions are counted, a node would look faster than it is to a rank with the template's CPU.
+observe::SuperstepTimes without_resizes(observe::SuperstepTimes times, observe::WorkUnit unit, const Observed& o) {
+  if (unit == observe::WorkUnit::kInstructions && o.job.spec.rescheduling.resize != crds::Resize::kOff)
+    for (std::size_t i = 0; i < times.instructions.size(); ++i)
+      times.instructions[i] /= raised_by(o, o.job.status.ranks[i]);
+  return times;
+}
+
 }  // namespace
 
 Rescheduler::Rescheduler(const crds::BspJob& job, std::size_t sets, bool records)
@@ -43,7 +52,7 @@ Rescheduler::Rescheduler(const crds::BspJob& job, std::size_t sets, bool records
       gains_(job.status, stored.counted, std::move(stored.baseline)),
       state_(std::move(stored.window)),
       records_(records),
-      wave_seen_(stored.wave_seen),
+      seen_{.wave = stored.wave_seen, .resizes = job.status.migrations.resized},
       moves_(std::move(stored.moves)) {
   open_window();
 }
@@ -100,12 +109,12 @@ double Rescheduler::superstep_seconds() const {
 
 void Rescheduler::note_wave(const Observed& o) {
   const auto wave = stored_wave(o.job.status);
-  if (!wave || !*wave || (*wave)->number <= wave_seen_) return;
+  if (!wave || !*wave || (*wave)->number <= seen_.wave) return;
   const migrate::Wave& w = **wave;
   if (w.checkpoint) return;  // nobody moves, so there is nothing to gain
   gains_.begin(w, collector_.history(), o.job.status, window_->cadence().alpha);
   if (!migrate::is_finished(w)) return;
-  wave_seen_ = w.number;
+  seen_.wave = w.number;
   // The superstep that the gate interrupted belongs to neither mapping.
   std::uint64_t edge = 0;
   for (const auto& [seat, s] : o.sidecars) edge = std::max(edge, s.completed);
@@ -124,6 +133,16 @@ void Rescheduler::note_wave(const Observed& o) {
   gains_.compare_from(edge + 2);
   note_moves(moves_, w, of_.ranks);
   learn_of_moves(w, o);
+}
+
+// What was measured with less CPU says nothing about the time since.
+void Rescheduler::note_resizes(const Observed& o) {
+  if (o.job.status.migrations.resized <= seen_.resizes) return;
+  seen_.resizes = o.job.status.migrations.resized;
+  std::uint64_t edge = 0;
+  for (const auto& [seat, s] : o.sidecars) edge = std::max(edge, s.completed);
+  measure_from(edge + 2, false);
+  gains_.forget();
 }
 
 void Rescheduler::learn_of_moves(const migrate::Wave& w, const Observed& o) {
@@ -156,8 +175,9 @@ void Rescheduler::learn_of_delay(const migrate::Wave& w, const Observed& o) {
 
 std::optional<Decided> Rescheduler::advance(const Observed& o) {
   note_wave(o);
+  note_resizes(o);
   const auto wave = stored_wave(o.job.status);
-  const bool moving = wave && *wave && !migrate::is_finished(**wave);
+  const bool moving = (wave && *wave && !migrate::is_finished(**wave)) || resize_under_way(o);
   std::optional<observe::Places> places;  // found once a superstep has come
   yardstick_.set_unit(unit_of_work(o));
   while (auto superstep = collector_.take()) {
@@ -166,7 +186,8 @@ std::optional<Decided> Rescheduler::advance(const Observed& o) {
     // The first one of a window: benchmarks that have come meanwhile, of targets for instance, count from here on.
     if (counts && window_->counted() < window_->cadence().k) settle(o);
     if (!places) places = places_of(o);
-    superstep->instructions = yardstick_.work_of(collector_.history().back(), *places);
+    superstep->instructions =
+        yardstick_.work_of(without_resizes(collector_.history().back(), yardstick_.unit(), o), *places);
     if (!counts) continue;
     yardstick_.add_traffic(*superstep, o.job.status.epoch->sets, *places, collector_);
     if (records_) supersteps_.push_back(*superstep);
@@ -205,7 +226,7 @@ void Rescheduler::store(crds::BspJobStatus& status, const Observed& o) const {
   }
   if (!edge_.call.empty()) status.superstep_edge = edge_;
   status.calibration = yardstick_.to_status(o.nodes, sets_of_ranks(o));
-  status.rescheduler = to_json(SchedulerState{state_, wave_seen_, gains_.counted(), yardstick_.work_json(),
+  status.rescheduler = to_json(SchedulerState{state_, seen_.wave, gains_.counted(), yardstick_.work_json(),
                                               yardstick_.ranks_json(), gains_.baseline(), moves_});
   gains_.store(status);
 }

@@ -66,9 +66,13 @@ class Rescheduler {
   Rescheduler(const crds::BspJob& job, std::size_t sets, bool records, SchedulerState stored);
 
   void note_wave(const Observed& o);
+  void note_resizes(const Observed& o);
   void learn_of_moves(const migrate::Wave& wave, const Observed& o);
   void learn_of_delay(const migrate::Wave& wave, const Observed& o);
   std::optional<Decided> decide_now(const Observed& o);
+  // Resizes instead of the plan's moves, if there are any.
+  void prefer_resizes(const Observed& o, const decide::Plan& plan, const decide::Snapshot& snapshot,
+                      Decided& out) const;
   void open_window();  // from state_
   // Starts a window with this superstep: what was measured before says nothing about those to come. It doesn't judge the
   // last wave unless that was decided and made.
@@ -90,7 +94,10 @@ class Rescheduler {
   decide::State state_;  // of the window's start
   bool records_;
   std::vector<decide::MeasuredSuperstep> supersteps_;  // of the window, if records_
-  std::uint32_t wave_seen_ = 0;                        // ended waves up to this one have been taken into account
+  // Ended waves up to this one, and so many resizes, have been taken into account.
+  struct Seen {
+    std::uint32_t wave = 0, resizes = 0;
+  } seen_;
   Moves moves_;
 };
 

@@ -14,6 +14,7 @@
 #include "operator/reconcile/kernel/rescheduling/failed_moves.h"
 #include "operator/reconcile/kernel/rescheduling/move_memory.h"
 #include "operator/reconcile/kernel/rescheduling/rescheduling.h"
+#include "operator/reconcile/kernel/resize/resize.h"
 #include "operator/reconcile/kernel/seats/free_seats.h"
 #include "operator/reconcile/kernel/seats/postponed_moves.h"
 #include "operator/reconcile/kernel/status.h"
@@ -175,8 +176,13 @@ std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
     for (const auto& move : plan->moves)
       out.moves.push_back({"", move.rank.value, snapshot.platform.sets[move.to_set.value].name,
                            snapshot.platform.processor(move.to).name, move.gain_window});
+  prefer_resizes(o, *plan, snapshot, out);
   if (!out.moves.empty()) gains_.predict(out.predicted_gain_seconds, counted);
-  const decide::Cadence next = plan->next;
+  decide::Cadence next = plan->next;
+  if (!out.decision.resizes.empty()) {  // nobody moves
+    next = decide::next_cadence(plan->now, plan->superstep, false, terms_.params);
+    next.owed = plan->now.owed;
+  }
   if (records_)
     out.record = std::make_shared<const std::string>(record_of(o, params, std::move(snapshot), std::move(*plan)));
   state_ = std::move(*window_).close(next);
@@ -184,6 +190,29 @@ std::optional<Decided> Rescheduler::decide_now(const Observed& o) {
   settle(o);
   open_window();
   return out;
+}
+
+void Rescheduler::prefer_resizes(const Observed& o, const decide::Plan& plan, const decide::Snapshot& snapshot,
+                                 Decided& out) const {
+  const auto& history = collector_.history();
+  if (history.empty() || plan.rules.takes_back) return;
+  const auto times = observe::mean_times(history, plan.now.k.value, history.back().superstep);
+  std::set<std::uint32_t> moving;
+  for (const auto& move : plan.moves) moving.insert(move.rank.value);
+  if (!times) return;
+  std::vector<crds::ResizeEntry> resizes = plan_resizes(o, times->compute_seconds, moving);
+  for (crds::ResizeEntry& entry : resizes) {
+    const auto move = std::ranges::find(plan.moves, entry.rank, &decide::Move::rank);
+    const auto other = std::ranges::find(plan.pm_list, entry.rank, &decide::PmEntry::rank);
+    if (move == plan.moves.end() && other == plan.pm_list.end()) continue;
+    const bool moves = move != plan.moves.end();
+    entry.move_to = snapshot.platform.sets[moves ? move->to_set.value : other->target.value].name;
+    if (entry.move_to == o.job.status.ranks[entry.rank.value].set && !moves)
+      entry.move_to.clear();
+    else
+      entry.move_seconds = moves ? move->cost : other->mem;
+  }
+  if (!resizes.empty()) show_resizes(std::move(resizes), o.job.spec.rescheduling.mode, out);
 }
 
 std::string Rescheduler::record_of(const Observed& o, const decide::Params& params, decide::Snapshot snapshot,

@@ -83,6 +83,7 @@ void Applier::apply(const Observed& o, const Advice& advice, const Work& work, c
   pod_group_.keep(work.pod_group);
   pods_.create(o, work.create_pods, prepared.signer);
   pods_.remove(o, work.delete_pods);
+  pods_.resizes().ask(work.resize_pods);
   if (work.make_remover) remover_.create(o);
   if (work.delete_remover) remover_.remove(o);
   if (work.remove_finalizer) removal_.finish();

@@ -9,9 +9,11 @@
 namespace bsp::reconcile {
 
 Observed Follower::observe(const crds::BspJob& job, Sidecars& sidecars) {
+  std::set<std::string> being_resized = pods_.resizes().being_resized();
   Cluster cluster = observer_.read(job, pods_.being_made());
   keep_up(cluster, sidecars);
   Observed o = observer_.observe(std::move(cluster), sidecars);
+  o.being_resized = std::move(being_resized);
   add_history(o);
   return o;
 }
@@ -34,6 +36,7 @@ void Follower::keep_up(Cluster& cluster, Sidecars& sidecars) {
 void Follower::add_history(Observed& o) {
   const bool runs = ranks_run(o.job.status);
   pods_.add_refused(o);
+  pods_.resizes().add_refused(o);
   o.pod_group = pod_group_.known();
   benchmarks_.share(o);
   progress_.fill(o);

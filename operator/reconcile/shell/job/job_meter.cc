@@ -31,6 +31,7 @@ Metric measured(Type::kCounter, "bsp_migrations_measured_total",
                 {"result"});
 Metric taken_back(Type::kCounter, "bsp_waves_taken_back_total",
                   "Waves that are undone, as supersteps were longer after them.", {"job_namespace"});
+Metric resizes(Type::kCounter, "bsp_resizes_total", "Ranks that were to get more CPU where they are.", {"outcome"});
 Metric restarts(Type::kCounter, "bsp_job_restarts_total", "Attempts of jobs that failed.", {"reason"});
 Metric finished(Type::kCounter, "bsp_jobs_finished_total", "Jobs that have ended.", {"phase", "reason"});
 Metric lost_seconds(Type::kCounter, "bsp_imbalance_lost_seconds_total",
@@ -64,6 +65,15 @@ void count_wave(const migrate::Wave& wave) {
                                   {"commit", p.commit_ms},
                                   {"open", p.open_ms}})
     if (ms > 0) metered::phase_seconds.observe({phase}, ms * 1e-3);
+}
+
+void count_resizes(const crds::BspJobStatus& before, const crds::BspJobStatus& after) {
+  for (const crds::RankResize& resize : after.resizes) {
+    const auto same = [&](const crds::RankResize& r) { return r.rank == resize.rank && r.pod == resize.pod; };
+    const auto was = std::ranges::find_if(before.resizes, same);
+    if (was != before.resizes.end() && was->phase == crds::ResizePhase::kAsked && resize.phase != was->phase)
+      metered::resizes.add({std::string(crds::to_string(resize.phase))});
+  }
 }
 
 // Jobs err independently of each other.
@@ -148,6 +158,7 @@ void JobMeter::stored(const crds::BspJobStatus& before, const crds::BspJobStatus
   if (made_at(after.last_decision) != made_at(before.last_decision) &&
       after.last_decision->outcome == crds::kTakingBack)
     metered::taken_back.add({name_space_});
+  count_resizes(before, after);
   metered::gain_seconds.add({"predicted"},
                             after.predicted_gain_seconds.value_or(0) - before.predicted_gain_seconds.value_or(0));
   metered::gain_seconds.add({"realised"},

@@ -29,6 +29,18 @@ void note_nodes(const SeenNodes& nodes, const std::set<std::string>& gone, const
   }
 }
 
+// What each node's ranks have got beyond the template's CPU: no slot has it.
+std::map<std::string, std::int64_t> raised_on(const std::map<std::string, PodFacts>& pods, const crds::BspJob& job) {
+  std::map<std::string, std::int64_t> raised;
+  const nlohmann::json* app = crds::app_container(job.spec);
+  const std::int64_t usual = app ? cpu_requested(part_at(*app, "resources")) : 0;
+  if (usual == 0) return raised;  // a LimitRange may have chosen it
+  for (const auto& [name, pod] : pods)
+    for (const AppFacts& one : pod.apps)
+      if (one.cpu_request > usual) raised[pod.node] += one.cpu_request - usual;
+  return raised;
+}
+
 Resources rank_requests(const crds::BspJob& job) {
   return requests_of_rank(job.spec.pod_template, job.spec.sidecar.resources);
 }
@@ -94,6 +106,7 @@ Observed JobObserver::observe(Cluster cluster, const Sidecars& sidecars) const {
   o.now = cluster.now;
   o.steady = cluster.steady;
   o.nodes = nodes_of(cluster);
+  o.free_cpu = free_cpu(cluster);
   if (options_.kueue) o.queued = queued_job(cache_, job_ref_, cluster.job);
   const bool starts =
       cluster.job.status.phase == crds::JobPhase::kPending || (o.queued && o.queued->workload.is_null());
@@ -127,6 +140,7 @@ std::vector<observe::NodeFacts> JobObserver::nodes_of(const Cluster& cluster) co
   const auto reserved = reserved_by_others(
       cluster.reservations, mine,
       [&](const std::string& name_space, const std::string& pod) { return usage_.is_placed(name_space, pod); });
+  const auto raised = raised_on(cluster.pods, cluster.job);
   std::vector<observe::NodeFacts> nodes;
   // The ranks on one that was deleted run on there until they have left it.
   std::map<std::string, observe::NodeFacts> gone;
@@ -148,6 +162,7 @@ std::vector<observe::NodeFacts> JobObserver::nodes_of(const Cluster& cluster) co
     // Whatever else runs on a node takes capacity there.
     Resources others = usage_.of_others(facts.name, mine);
     if (const auto here = reserved.find(facts.name); here != reserved.end()) others += here->second;
+    if (const auto more = raised.find(facts.name); more != raised.end()) others.cpu += more->second;
     if (options_.pods.scheduled) {
       Resources free = node.allocatable;
       free -= others;
@@ -166,6 +181,23 @@ std::vector<observe::NodeFacts> JobObserver::nodes_of(const Cluster& cluster) co
   }
   if (!gone.empty()) std::ranges::sort(nodes, {}, &observe::NodeFacts::name);
   return nodes;
+}
+
+// Of the nodes of ranks that may get more.
+std::map<std::string, std::int64_t> JobObserver::free_cpu(const Cluster& cluster) const {
+  std::map<std::string, std::int64_t> free;
+  if (cluster.job.spec.rescheduling.resize == crds::Resize::kOff || !options_.pods.scheduled) return free;
+  const auto reserved = reserved_by_others(
+      cluster.reservations, job_ref_.key(),
+      [&](const std::string& name_space, const std::string& pod) { return usage_.is_placed(name_space, pod); });
+  for (const crds::RankPlace& place : cluster.job.status.ranks) {
+    const SeenNode* node = free.contains(place.node) ? nullptr : cluster.nodes->find(place.node);
+    if (!node || !node->takes_pods) continue;
+    std::int64_t& left = free[place.node];
+    left = node->allocatable.cpu - usage_.of_all(place.node).cpu;
+    if (const auto here = reserved.find(place.node); here != reserved.end()) left -= here->second.cpu;
+  }
+  return free;
 }
 
 StartQueue JobObserver::queue_of(const Cluster& cluster) const {

@@ -38,6 +38,7 @@ class JobObserver {
   void read_pods(Cluster& cluster) const;
   void read_migrations(Cluster& cluster) const;
   [[nodiscard]] std::vector<observe::NodeFacts> nodes_of(const Cluster& cluster) const;
+  [[nodiscard]] std::map<std::string, std::int64_t> free_cpu(const Cluster& cluster) const;
   [[nodiscard]] StartQueue queue_of(const Cluster& cluster) const;
 
   const kube::Cache& cache_;

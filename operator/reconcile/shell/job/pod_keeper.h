@@ -14,6 +14,7 @@
 #include "base/net/pki.h"
 #include "operator/reconcile/kernel/observed.h"
 #include "operator/reconcile/shell/job/job_parts.h"
+#include "operator/reconcile/shell/resize_keeper.h"
 
 namespace bsp::reconcile {
 
@@ -66,7 +67,8 @@ class PodKeeper {
         job_(parts.job),
         calls_(parts.calls),
         events_(parts.events),
-        maker_(std::make_shared<PodMaker>(parts.shell.client, cache_, parts.shell.options, job_)) {}
+        maker_(std::make_shared<PodMaker>(parts.shell.client, cache_, parts.shell.options, job_)),
+        resizes_(parts) {}
 
   // Ask before the pods are read: one whose call has ended is in the cache by then.
   [[nodiscard]] std::set<std::string> being_made() const { return maker_->being_made(); }
@@ -80,6 +82,7 @@ class PodKeeper {
   // Until a pod that was refused is tried again; `most` if none is to be.
   [[nodiscard]] Duration until_next_try(Duration most) const;
   [[nodiscard]] PodMaker& maker() { return *maker_; }
+  [[nodiscard]] ResizeKeeper& resizes() { return resizes_; }
 
  private:
   void note_refused(const std::string& pod, const Error& error, bool quiet);
@@ -89,6 +92,7 @@ class PodKeeper {
   const std::shared_ptr<JobCalls> calls_;
   const EventQueue events_;
   const std::shared_ptr<PodMaker> maker_;
+  ResizeKeeper resizes_;
   struct Refused {
     Error error;
     SteadyTime again{};                                                       // not tried before that
