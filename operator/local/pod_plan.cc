@@ -149,25 +149,13 @@ Result<void> add_security(const json& pod_spec, const json& container, std::vect
   return {};
 }
 
-// Limits the CPU to the smaller of the node's share and the container's own limit.
+std::string quantity(const json& j) { return j.is_string() ? j.get<std::string>() : j.dump(); }
+
 Result<void> add_resources(const json& container, ContainerRole role, double node_cpu, std::vector<std::string>& args,
                            const std::string& path) {
   const json& limits = part_at(part_at(container, "resources"), "limits");
-  auto quantity = [](const json& j) { return j.is_string() ? j.get<std::string>() : j.dump(); };
-  double cpu = role == ContainerRole::kSidecar ? 0 : node_cpu;
-  if (limits.contains("cpu")) {
-    auto milli = crds::quantity_milli(quantity(part_at(limits, "cpu")));
-    if (!milli || *milli == 0)
-      return unsupported(path + ".resources.limits.cpu", "must be a quantity such as 500m or 2");
-    const double limit = static_cast<double>(*milli) / 1000;
-    cpu = cpu == 0 ? limit : std::min(cpu, limit);
-  }
-  if (cpu > 0) {
-    // The kernel's minimum quota is 1 ms, so the period must be longer below a tenth of a core.
-    const double period = cpu < 0.1 ? 100'000 : 10'000;
-    args.insert(args.end(), {"--cpu-period", std::format("{:.0f}", period), "--cpu-quota",
-                             std::format("{:.0f}", std::max(1000.0, std::round(period * cpu)))});
-  }
+  BSP_TRY(const std::vector<std::string> cpu, cpu_args(container, role, node_cpu, path));
+  args.insert(args.end(), cpu.begin(), cpu.end());
   if (limits.contains("memory")) {
     auto bytes = crds::quantity_value(quantity(part_at(limits, "memory")));
     if (!bytes || *bytes == 0)
@@ -275,6 +263,36 @@ std::string podman_name(const std::string& store_dir, const std::string& pod, co
   std::uint32_t hash = 2166136261u;
   for (const char ch : store_dir) hash = (hash ^ static_cast<unsigned char>(ch)) * 16777619u;
   return std::format("bsp-{:08x}-{}-{}", hash, pod, container);
+}
+
+const json& container_in(const json& pod, const std::string& name) {
+  for (const char* list : {"containers", "initContainers"})
+    for (const json& container : part_at(part_at(pod, "spec"), list))
+      if (text_at(container, "name") == name) return container;
+  return part_at(pod, "");
+}
+
+std::string own_cpu_limit(const json& pod, const std::string& container) {
+  const json& limit = part_at(part_at(part_at(container_in(pod, container), "resources"), "limits"), "cpu");
+  return limit.is_null() ? "" : quantity(limit);
+}
+
+Result<std::vector<std::string>> cpu_args(const json& container, ContainerRole role, double node_cpu,
+                                          const std::string& path) {
+  const json& limits = part_at(part_at(container, "resources"), "limits");
+  double cpu = role == ContainerRole::kSidecar ? 0 : node_cpu;
+  if (limits.contains("cpu")) {
+    auto milli = crds::quantity_milli(quantity(part_at(limits, "cpu")));
+    if (!milli || *milli == 0)
+      return unsupported(path + ".resources.limits.cpu", "must be a quantity such as 500m or 2");
+    const double limit = static_cast<double>(*milli) / 1000;
+    cpu = cpu == 0 ? limit : std::min(cpu, limit);
+  }
+  if (cpu == 0) return {};
+  // The kernel's minimum quota is 1 ms, so the period must be longer below a tenth of a core.
+  const double period = cpu < 0.1 ? 100'000 : 10'000;
+  return std::vector<std::string>{"--cpu-period", std::format("{:.0f}", period), "--cpu-quota",
+                                  std::format("{:.0f}", std::max(1000.0, std::round(period * cpu)))};
 }
 
 Result<PodPlan> plan_pod(const json& pod, const PlanInput& input) {

@@ -81,6 +81,13 @@ std::string podman_name(const std::string& store_dir, const std::string& pod, co
 // The label on every container that names its store.
 std::string store_label(const std::string& store_dir);
 
+// The container of the pod's spec; null: there is none of that name.
+const nlohmann::json& container_in(const nlohmann::json& pod, const std::string& name);
+// Its own limit of CPU, as it is written; "": none.
+std::string own_cpu_limit(const nlohmann::json& pod, const std::string& container);
+// Arguments of podman run and update: the smaller of the node's share of CPU and the container's own limit.
+Result<std::vector<std::string>> cpu_args(const nlohmann::json& container, ContainerRole role, double node_cpu,
+                                          const std::string& path);
 Result<PodPlan> plan_pod(const nlohmann::json& pod, const PlanInput& input);
 // The time between SIGTERM and SIGKILL for its containers. Works for any pod, even an invalid one.
 int grace_seconds(const nlohmann::json& pod);

@@ -85,6 +85,7 @@ json pod_status(const PodRecord& pod, const json& before, Time now) {
     json entry = {{"name", c.name}, {"image", c.image}, {"restartCount", c.restarts}, {"state", state_of(c)}};
     const bool done = c.role == ContainerRole::kInit && c.phase == ContainerPhase::kTerminated && c.exit_code == 0;
     if (!c.image_id.empty()) entry["imageID"] = "podman://" + c.image_id;
+    if (!c.cpu_limit.empty()) entry["resources"] = {{"limits", {{"cpu", c.cpu_limit}}}};
     entry["started"] = running;
     entry["ready"] = running || done;
     if (c.role != ContainerRole::kInit) ready = ready && running;

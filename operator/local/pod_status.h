@@ -17,7 +17,8 @@ struct ContainerRecord {
   ContainerRole role = ContainerRole::kApp;
   std::string name;
   std::string image;
-  std::string image_id{};  // "": not known
+  std::string image_id{};   // "": not known
+  std::string cpu_limit{};  // that it has, as its pod says it; "": none
   ContainerPhase phase = ContainerPhase::kWaiting;
   std::string reason;  // waiting: ContainerCreating, ErrImageNeverPull, …; terminated: Completed, Error, OOMKilled, …
   std::string message;

@@ -51,6 +51,7 @@ PodWorker::PodWorker(Store& store, Object pod, double node_cpu, bool adopt)
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   check(static_cast<bool>(wake_), "eventfd");
   written_ = part_at(pod_, "status");
+  known_containers_ = part_at(part_at(pod_, "spec"), "containers");
   remove_ = !part_at(part_at(pod_, "metadata"), "deletionTimestamp").is_null();
   thread_ = std::thread([this] {
     // A failure affects only this pod. Its object stays, and the node's next process finds it.
@@ -250,6 +251,7 @@ bool PodWorker::start(Container& c) {
   const auto pid = read_file(c.plan.pid_path);
   watch(c, pid ? std::atoi(pid->c_str()) : 0);
   record(c).started_at = text_now();
+  record(c).cpu_limit = own_cpu_limit(pod_, c.plan.name);
   publish();
   return true;
 }
@@ -284,6 +286,7 @@ bool PodWorker::adopt(Container& c, const std::string& known) {
         continue;
       }
       record(c).started_at = now.started_at;
+      update_cpu(c);
       publish();
       return true;
     }
@@ -383,12 +386,15 @@ void PodWorker::supervise() {
   bool sidecars_stopped = false;
   for (;;) {
     bool refresh = false;
+    Object resized;
     {
       const std::lock_guard lock(mutex_);
       if (stop_ || remove_) return;
       std::swap(refresh, refresh_);
+      std::swap(resized, resized_);
     }
     if (refresh) write_changed_files();
+    if (!resized.is_null()) take_resize(std::move(resized));
     const std::string phase = pod_phase(record_);
     const bool over = containers_.empty() || phase == "Succeeded" || phase == "Failed";
     if (over && !sidecars_stopped) {

@@ -26,6 +26,8 @@ class PodWorker {
 
   // Starts removing everything of the pod, its object last.
   void remove_pod();
+  // Its containers get the CPU that this version of the pod says.
+  void resize(const kube::Object& pod);
   // Updates the files that the pod mounts, after a Secret or ConfigMap has changed.
   void refresh_files();
   [[nodiscard]] bool finished() const;  // the pod is removed and the thread done
@@ -57,6 +59,8 @@ class PodWorker {
   void stop_sidecars();
   Result<void> tear_down();
   void fail_pod(const std::string& reason, const std::string& message);
+  void take_resize(kube::Object containers);
+  void update_cpu(Container& c);
   void publish();
   ContainerRecord& record(Container& c) { return record_.containers[c.record]; }
 
@@ -76,6 +80,8 @@ class PodWorker {
   bool remove_ = false;
   bool finished_ = false;
   bool refresh_ = false;
+  // The containers as the pod's object has them, and the same until the thread takes it; null: it has.
+  kube::Object known_containers_, resized_;
   Fd wake_;  // eventfd
   std::thread thread_;
 };

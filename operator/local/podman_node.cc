@@ -56,7 +56,10 @@ struct PodmanNode::Impl {
     if (uid.empty() || node_name.empty()) return;
     const bool deleted = !part_at(metadata, "deletionTimestamp").is_null();
     if (const auto it = workers.find(uid); it != workers.end()) {
-      if (deleted) it->second->remove_pod();
+      if (deleted)
+        it->second->remove_pod();
+      else
+        it->second->resize(pod);
       return;
     }
     double cpu = 0;

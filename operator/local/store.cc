@@ -223,6 +223,24 @@ Result<Object> Store::update(const Object& given) {
   return next;
 }
 
+Result<Object> Store::resize_pod(const Key& key, const Object& patch) {
+  BSP_TRY(const Object before, get(key));
+  BSP_TRY(const Fd lock, lock_file(namespace_dir(key.name_space) + "/.lock"));
+  BSP_TRY(const Object current, get(key));
+  Object next = current;
+  for (const Object& given : part_at(part_at(patch, "spec"), "containers")) {
+    Object* found = nullptr;
+    for (Object& container : next["spec"]["containers"])
+      if (text_at(container, "name") == text_at(given, "name")) found = &container;
+    if (!found)
+      return fail(ErrorCode::kInvalid, std::format("pod {} has no container {}", key.name, text_at(given, "name")));
+    (*found)["resources"].merge_patch(part_at(given, "resources"));
+  }
+  if (next == current) return current;
+  BSP_CHECK_OK(write(key, next));
+  return next;
+}
+
 Result<Object> Store::update_status(const Object& given) {
   BSP_TRY(const Key key, key_of(given));
   BSP_TRY(const Object before, get(key));

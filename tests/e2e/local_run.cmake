@@ -15,3 +15,5 @@ add_test(NAME failure_matrix COMMAND python3 -B ${CMAKE_CURRENT_SOURCE_DIR}/fail
 set_tests_properties(failure_matrix PROPERTIES LABELS e2e TIMEOUT 1200 RUN_SERIAL TRUE)
 add_test(NAME local_benchmark COMMAND python3 -B ${CMAKE_CURRENT_SOURCE_DIR}/local_benchmark_test.py WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 set_tests_properties(local_benchmark PROPERTIES LABELS e2e TIMEOUT 600 RUN_SERIAL TRUE)
+add_test(NAME local_resize COMMAND python3 -B ${CMAKE_CURRENT_SOURCE_DIR}/local_resize_test.py WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+set_tests_properties(local_resize PROPERTIES LABELS e2e TIMEOUT 900 RUN_SERIAL TRUE)

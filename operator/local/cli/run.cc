@@ -154,8 +154,6 @@ class Run {
       BSP_TRY(job.spec.checkpoint.storage, prepare_checkpoints());
       if (auto good = crds::validate(job.spec); !good) return std::unexpected(good.error().in(options_.checkpoints));
     }
-    if (job.spec.rescheduling.resize != crds::Resize::kOff)
-      view_.say("spec.rescheduling.resize: local mode resizes no rank, only a cluster does");
     if (const auto& from = job.spec.restore_from; from && !from->exported.empty())
       return fail(
           ErrorCode::kInvalid,

@@ -92,6 +92,29 @@ TEST_F(StoreTest, StaleWritesConflictAndEqualWritesDoNothing) {
             written["metadata"]["resourceVersion"]);
 }
 
+TEST_F(StoreTest, APodIsResizedByTheNamesOfItsContainers) {
+  auto store = open();
+  Object pod = thing("p", "Pod");
+  pod["spec"] = {{"containers",
+                  {{{"name", "helper"}, {"image", "i"}},
+                   {{"name", "app"}, {"image", "i"}, {"resources", {{"limits", {{"cpu", "1"}, {"memory", "1Gi"}}}}}}}}};
+  const Object made = store->create(pod).value();
+  const Key at{{"v1", "Pod"}, "default", "p"};
+  const auto resize = [](const char* name, const char* cpu) {
+    return Object{{"spec", {{"containers", {{{"name", name}, {"resources", {{"limits", {{"cpu", cpu}}}}}}}}}}};
+  };
+  const Object resized = store->resize_pod(at, resize("app", "500m")).value();
+  Object wanted = made["spec"];
+  wanted["containers"][1]["resources"]["limits"]["cpu"] = "500m";
+  EXPECT_EQ(resized["spec"], wanted) << "all else stays";
+  EXPECT_EQ(store->get(at).value(), resized);
+  EXPECT_EQ(store->resize_pod(at, resize("app", "500m")).value(), resized) << "nothing has changed";
+  EXPECT_THAT(store->resize_pod(at, resize("app-1", "2")).error().message, HasSubstr("pod p has no container app-1"));
+  EXPECT_EQ(store->get(at).value(), resized);
+  EXPECT_EQ(store->resize_pod({{"v1", "Pod"}, "default", "none"}, resize("app", "2")).error().code,
+            ErrorCode::kNotFound);
+}
+
 TEST_F(StoreTest, RecreatedObjectIsAnotherObject) {
   auto store = open();
   Object old = store->create(thing("a")).value();

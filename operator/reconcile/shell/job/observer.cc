@@ -186,16 +186,24 @@ std::vector<observe::NodeFacts> JobObserver::nodes_of(const Cluster& cluster) co
 // Of the nodes of ranks that may get more.
 std::map<std::string, std::int64_t> JobObserver::free_cpu(const Cluster& cluster) const {
   std::map<std::string, std::int64_t> free;
-  if (cluster.job.spec.rescheduling.resize == crds::Resize::kOff || !options_.pods.scheduled) return free;
+  if (cluster.job.spec.rescheduling.resize == crds::Resize::kOff) return free;
   const auto reserved = reserved_by_others(
       cluster.reservations, job_ref_.key(),
       [&](const std::string& name_space, const std::string& pod) { return usage_.is_placed(name_space, pod); });
   for (const crds::RankPlace& place : cluster.job.status.ranks) {
-    const SeenNode* node = free.contains(place.node) ? nullptr : cluster.nodes->find(place.node);
+    const SeenNode* node = cluster.nodes->find(place.node);
     if (!node || !node->takes_pods) continue;
-    std::int64_t& left = free[place.node];
-    left = node->allocatable.cpu - usage_.of_all(place.node).cpu;
-    if (const auto here = reserved.find(place.node); here != reserved.end()) left -= here->second.cpu;
+    std::int64_t left = node->allocatable.cpu;
+    if (options_.pods.scheduled) {
+      left -= usage_.of_all(place.node).cpu;
+      if (const auto here = reserved.find(place.node); here != reserved.end()) left -= here->second.cpu;
+    } else {  // each slot has its own share, whatever the others leave
+      const auto pod = cluster.pods.find(place.pod);
+      left = left / std::max<std::int64_t>(node->allocatable.pods, 1) -
+             (pod == cluster.pods.end() ? 0 : pod->second.app(place.local).cpu_limit);
+    }
+    std::int64_t& least = free.try_emplace(place.node, left).first->second;
+    least = std::min(least, left);
   }
   return free;
 }
