@@ -13,9 +13,9 @@
 #include "crds/sets/set_keys.h"
 #include "operator/reconcile/kernel/checkpoints/checkpoints.h"
 #include "operator/reconcile/kernel/checkpoints/resumption.h"
-#include "operator/reconcile/shell/orphans.h"
 #include "operator/reconcile/shell/job/set_remover.h"
 #include "operator/reconcile/shell/job/source_job.h"
+#include "operator/reconcile/shell/orphans.h"
 
 namespace bsp::reconcile {
 namespace {
