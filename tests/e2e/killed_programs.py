@@ -69,18 +69,22 @@ def kill_at_random(job, kills, draw):
 
 
 def differs(expected, seen, kills):
-    """Why these lines, of all attempts, aren't those of a run without a kill, of which each attempt repeats some; "": they are."""
-    states = {(0, 0)}  # of the lines that are expected before, and of losses
+    """Why these lines, of all attempts, aren't those of a run without a kill; "": they are. Each attempt repeats some of them, from the
+    middle of a line perhaps; and before it a survivor may have said why it ended."""
+    states = {(0, 0, False)}  # of the lines that are expected before; of losses; a survivor speaks
     for line in seen:
-        further = {(at + 1, losses) for at, losses in states if at < len(expected) and expected[at] == line}
-        for at, losses in states:
+        further = {(at + 1, losses, False) for at, losses, ends in states if not ends and at < len(expected) and expected[at] == line}
+        for at, losses, _ in states:
             if losses < kills:
-                further |= {(back + 1, losses + 1) for back in range(at) if expected[back] == line}
+                further |= {(back + 1, losses + 1, False) for back in range(min(at + 1, len(expected)))
+                            if line and expected[back].endswith(line)}
+                if line not in expected:
+                    further.add((at, losses, True))
         if not further:
             at = max(states)[0]
             return f"not {line!r} but {expected[at] if at < len(expected) else 'the end'!r}"
         states = further
-    return "" if any(at == len(expected) for at, _ in states) else f"it ends before {expected[max(states)[0]]!r}"
+    return "" if any(at == len(expected) and not ends for at, _, ends in states) else f"it ends before {expected[min(max(states)[0], len(expected) - 1)]!r}"
 
 
 def own(name, options, draw):
