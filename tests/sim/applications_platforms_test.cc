@@ -71,7 +71,8 @@ TEST(Grid5000, CpuIsTheSlowestMapping) {
   // The slowest processor's seconds for one instruction of each of its processes.
   const auto slowest = [nodes = decision_platform(grid5000()).value()](decide::Mapping mapping) {
     std::map<ProcessorId, double> seconds;
-    for (const ProcessorId p : grid5000_mapping(mapping, 60).value()) seconds[p] += 1 / nodes.processor(p).cpu;
+    const std::vector<ProcessorId> placed = grid5000_mapping(mapping, 60).value();
+    for (const ProcessorId p : placed) seconds[p] += 1 / nodes.processor(p).cpu;
     return std::ranges::max(seconds | std::views::values);
   };
   const double ascending = slowest(decide::Mapping::kAscending);
