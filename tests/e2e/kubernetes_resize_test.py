@@ -42,10 +42,11 @@ class Resize(InANamespace):
             wait_for("a rank to be resized", lambda: self.events_of(job, "Resized"), 240, detail=job.summary)
             self.assertRegex(self.events_of(job, "Resized")[0], r"^rank 2 has a CPU limit of \d+m instead of 60m on fast-\d, without a pause$")
             self.assertRegex(" ".join(self.events_of(job, "Rescheduled")), r"1 rank gets more CPU in place, without a pause; superstep predicted")
+            # It may get more, in steps: how long the limit held it back is told of the last ten seconds, in part before it ran.
+            wait_for("its node to have given it", lambda: len(set(cpu_of(job.pods()["uneven-r2-g0"]))) == 1, 60, detail=job.summary)
             pod = job.pods()["uneven-r2-g0"]
             asked, requested, given = cpu_of(pod)
-            self.assertEqual((requested, given), (asked, asked), "its node has given it")
-            self.assertGreater(int(asked.removesuffix("m")), 80)
+            self.assertGreater(int(given.removesuffix("m")), 60)
             self.assertEqual(cpu_of(job.pods()["uneven-r0-g0"]), ("60m", "60m", "60m"), "a rank that isn't behind has what it had")
             self.assertEqual(pod["status"]["qosClass"], "Guaranteed")
             self.assertEqual([c["restartCount"] for c in pod["status"]["containerStatuses"]], [0])
@@ -53,7 +54,7 @@ class Resize(InANamespace):
                              {name: p["metadata"]["uid"] for name, p in before.items()}, "nobody moved")
             times = {e["reason"]: e["eventTime"] for e in get_object(f"/apis/events.k8s.io/v1/namespaces/{self.space.name}/events", {}).get("items", [])}
             print("limit, request, given:", asked, requested, given, "decided", times["Rescheduled"], "resized", times["Resized"], flush=True)
-            self.assertRegex(bsp("explain", "uneven", "-n", self.space.name).stdout, r"rank 2 on fast-\d: CPU limit 60m → \d+m, Resized")
+            self.assertRegex(bsp("explain", "uneven", "-n", self.space.name).stdout, r"rank 2 on fast-\d: CPU limit \d+m → \d+m, Resized")
             job.wait_for_superstep(job.status()["superstep"] + 5)
             job.tell()
             status = self.check_succeeded(job, command)

@@ -49,16 +49,17 @@ class Resize(unittest.TestCase):
                 return [r for r in run.job().get("resizes", []) if r["phase"] == "Resized" and r["rank"] == 2]
             done, = wait_for("rank 2 to be resized", resized, 300, run.output.read_text)
             self.assertEqual(done["fromMillicores"], 100)
-            self.assertGreater(done["toMillicores"], 200)
-            self.assertLessEqual(done["toMillicores"], 500, "its slot has no more")
-            self.assertAlmostEqual(self.quota(run, 2), done["toMillicores"] / 1000, places=3)
+            self.assertGreater(done["toMillicores"], 100)
+            # It may get more, in steps: how long the limit held it back is told of the last ten seconds, in part before it ran.
+            wait_for("the kernel to say so", lambda: any(abs(self.quota(run, 2) - r["toMillicores"] / 1000) < 0.001 for r in resized()), 60)
+            self.assertLessEqual(self.quota(run, 2), 0.5, "its slot has no more")
             self.assertAlmostEqual(self.quota(run, 0), 0.1, places=3)
             why = " ".join(run.job()["lastDecision"].get("why", []))
             print(done, run.job()["lastDecision"]["message"], why, flush=True)
             self.assertIn("job-r2-g0", run.container_of(2), "it has not moved")
             self.assertEqual(run.job()["wave"], 0)
-            self.assertRegex(run.local("describe", "job").stdout, "Resized +.*rank 2 has a CPU limit of")
-            self.assertRegex(run.local("explain").stdout, r"rank 2 on fast-\d: CPU limit 100m → \d+m, Resized")
+            wait_for("the event", lambda: any(e.get("reason") == "Resized" for e in run.objects("Event").values()), 60)
+            self.assertRegex(run.local("explain").stdout, r"rank 2 on fast-\d: CPU limit \d+m → \d+m, Resized")
             run.wait_for_superstep(run.job()["superstep"] + 5)
             run.end_well(COMMAND)
 
