@@ -45,7 +45,7 @@ void Cluster::check_copies() {
   std::map<std::uint32_t, int> copies;
   for_each_pod([&](Pod& pod) {
     const bool counts = counts_starting ? pod.computes() : pod.process == Process::kRunning;
-    if (counts && ++copies[pod.rank] > 1) violate(std::format("rank {} computes twice", pod.rank));
+    if (counts && can_compute(pod) && ++copies[pod.rank] > 1) violate(std::format("rank {} computes twice", pod.rank));
   });
 }
 
@@ -305,7 +305,7 @@ Result<json> Cluster::ask(Pod& pod, std::string_view verb, const std::shared_ptr
   if (verb == wire::kArmGate && pod.gate == Gate::kCommitted && pod.process == Process::kRunning &&
       !messages_come_again && !of_the_dead)
     violate("a gate is armed where one is committed");
-  if (verb == wire::kDiscard && pod.target && pod.computes() && committed_epoch() != pod.status.admitted_epoch)
+  if (verb == wire::kDiscard && pod.target && pod.computes() && !may_be_open(pod.status.admitted_epoch))
     violate("a computing copy is discarded");
   if (verb == wire::kPrepareEpoch && plan_fields_ != sent) {
     auto plan = wire::epoch_plan_from_json(fields);
@@ -321,7 +321,7 @@ Result<json> Cluster::ask(Pod& pod, std::string_view verb, const std::shared_ptr
   switch (answer.effect) {
     case Effect::kContinues: {
       const auto epoch = count_at<std::uint64_t>(fields, "epoch");
-      if (epoch != committed_epoch())
+      if (!may_be_open(epoch))
         violate(std::format("epoch {} is opened, and epoch {} is committed", epoch, committed_epoch()));
       note(std::format("{} continues in epoch {}", name_of(pod.seat()), epoch));
       if (pod.status.transfer.phase == TransferPhase::kDumping) pod.status.transfer = {}, pod.transfer_at = -1;

@@ -60,6 +60,10 @@ class Cluster {
  protected:
   virtual void for_each_pod(const std::function<void(Pod&)>& f) = 0;
   [[nodiscard]] virtual std::uint64_t committed_epoch() const = 0;
+  // Late messages name what was committed before the store went back.
+  [[nodiscard]] virtual bool may_be_open(std::uint64_t epoch) const { return epoch == committed_epoch(); }
+  // Though its process runs, the rank's peers may be gone.
+  [[nodiscard]] virtual bool can_compute(const Pod& /*pod*/) { return true; }
   // What its sidecar says to a verb, before anything follows from it.
   virtual Answer answer_of(Pod& pod, std::string_view verb, const nlohmann::json& fields,
                            const std::shared_ptr<const wire::EpochPlan>& plan) {

@@ -113,6 +113,20 @@ void Faults::cordon(bool on) {
   (void)world_.store_.update(node, false);
 }
 
+// Once. Whoever has cordoned a node looks after it; that the job can't be read is another fault.
+void Faults::restore_store(int tick) {
+  if (restored_) return;
+  const auto job = world_.store_.at(kJobKey, tick);
+  if (!job || text_at(part_at(*job, "status"), kInternal) == "{") return;
+  restored_ = true;
+  world_.restore_store(tick);
+  for (const auto& [name, node] : world_.nodes_) {
+    json object = *world_.store_.find({kNode, "", name});
+    object["spec"]["unschedulable"] = name == cordoned_;
+    (void)world_.store_.update(object, false);
+  }
+}
+
 void Faults::strike(Fault fault) {
   ++struck_;
   World& w = world_;
@@ -193,6 +207,9 @@ void Faults::strike(Fault fault) {
       if (!pod) break;
       w.nodes_.at(pod->node).hangs_until = w.tick_ + seconds(5, 90);
       w.store_.erase({kPod, kNameSpace, pod->name});
+      break;
+    case Fault::kStoreRestored:
+      restore_store(std::max(1, w.tick_ - w.random(1, w.random(2, 300))));
       break;
   }
 }

@@ -22,6 +22,7 @@ class Faults {
   void make_unreadable();
   void make_readable();
   void cordon(bool on);
+  void restore_store(int tick);
   void heal();
   Running* any_pod();
   Operator* any_operator();
@@ -32,7 +33,7 @@ class Faults {
   std::uint64_t made_unreadable_ = 0;
   int readable_at_ = 0, uncordon_at_ = 0;
   std::string cordoned_;
-  bool healed_ = false;
+  bool healed_ = false, restored_ = false;
 };
 
 }  // namespace bsp::simulation

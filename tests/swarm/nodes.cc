@@ -21,6 +21,11 @@ namespace {
 constexpr int kGrace = 30 * kTicksPerSecond;
 constexpr int kNoticed = 40 * kTicksPerSecond;  // until a node that is silent is shown as such
 
+bool has_ended(const json& pod) {
+  const std::string phase = text_at(part_at(pod, "status"), "phase");
+  return phase == "Succeeded" || phase == "Failed";
+}
+
 net::SteadyTime steady_now() { return std::chrono::steady_clock::now(); }
 }  // namespace
 
@@ -67,12 +72,45 @@ void World::set_ready(const std::string& node, bool ready) {
   (void)store_.update(object, true);
 }
 
+// The API server has an older state again; nodes and all that runs on them go on.
+void World::restore_store(int tick) {
+  note(std::format("the store is again as it was at tick {}", tick));
+  store_.restore(tick);
+  restored_at_ = tick_;
+  job_ = crds::bsp_job_from_json(*store_.find(kJobKey)).value();
+  highest_epoch_ = committed_epoch();
+  for (const auto& [epoch, plan] : committed_)
+    if (epoch > highest_epoch_) lost_epochs_.insert(epoch);
+  if (job_.status.checkpoint)
+    for (const crds::StoredSet& set : job_.status.checkpoint->sets) lost_sets_.insert(set.id);
+  find_running();
+  for (const auto& [name, node] : nodes_) set_ready(name, node.ready);
+}
+
+// A kubelet ends what no object gives to its node any more, and shows the rest again.
+void World::find_running() {
+  std::vector<std::string> lost;
+  for (auto& [uid, running] : running_) {
+    const kube::Object* const pod = store_.find({kPod, kNameSpace, running.name});
+    const bool held =
+        pod && kube::metadata_text(*pod, "uid") == uid && text_at(part_at(*pod, "spec"), "nodeName") == running.node;
+    running.shown_up = false;
+    if (!held) lost.push_back(uid);
+  }
+  for (const std::string& uid : lost) {
+    auto node = running_.extract(uid);
+    Running& running = node.mapped();
+    running.lost = true;
+    node.key() = running.uid += "-lost";
+    for (simulated::Pod& seat : running.seats) seat.uid = running.uid;
+    running_.insert(std::move(node));
+  }
+}
+
 std::size_t World::slots_taken(const std::string& node) const {
   std::size_t taken = 0;
   for (const auto& [key, pod] : store_.objects())
-    if (key.kind == kPod && text_at(part_at(*pod, "spec"), "nodeName") == node &&
-        text_at(part_at(*pod, "status"), "phase") != "Succeeded" &&
-        text_at(part_at(*pod, "status"), "phase") != "Failed")
+    if (key.kind == kPod && text_at(part_at(*pod, "spec"), "nodeName") == node && !has_ended(*pod))
       taken += reconcile::request_of(*pod).ranks().size();
   return taken;
 }
@@ -251,10 +289,10 @@ void World::run_nodes() {
     if (key.kind != kPod) continue;
     if (text_at(part_at(*pod, "spec"), "nodeName").empty())
       unplaced.push_back(key);
-    else if (!running_.contains(kube::metadata_text(*pod, "uid")) && !kube::is_being_deleted(*pod))
-      placed.push_back(key.name);
-    else if (!running_.contains(kube::metadata_text(*pod, "uid")) &&
-             kubelet_works(text_at(part_at(*pod, "spec"), "nodeName")))
+    else if (!running_.contains(kube::metadata_text(*pod, "uid")) && !kube::is_being_deleted(*pod)) {
+      if (!has_ended(*pod)) placed.push_back(key.name);
+    } else if (!running_.contains(kube::metadata_text(*pod, "uid")) &&
+               kubelet_works(text_at(part_at(*pod, "spec"), "nodeName")))
       never_begun.push_back(key);
   }
   for (const kube::Key& key : never_begun) store_.erase(key);
@@ -268,8 +306,15 @@ void World::run_nodes() {
     const Running& running = entry.second;
     if (running.removed_at < 0 || tick_ < running.removed_at || !kubelet_works(running.node)) return false;
     const kube::Key key{kPod, kNameSpace, running.name};
-    if (const kube::Object* const pod = store_.find(key); pod && kube::metadata_text(*pod, "uid") == running.uid)
-      store_.erase(key);
+    const kube::Object* const pod = store_.find(key);
+    if (pod && kube::metadata_text(*pod, "uid") == running.uid) {
+      json next = *pod;
+      next["status"]["phase"] = "Failed";
+      if (kube::is_being_deleted(*pod))
+        store_.erase(key);
+      else
+        (void)store_.update(next, true);  // nobody knows of its deletion any more
+    }
     note(running.name + " is gone");
     return true;
   });

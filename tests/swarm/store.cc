@@ -100,6 +100,34 @@ void Store::erase(const Key& key) {
   if (const Object* const before = find(key)) put(key, Object(*before), EventType::kDeleted);
 }
 
+std::shared_ptr<const Object> Store::at(const Key& key, int tick) const {
+  std::shared_ptr<const Object> then;
+  for (const Change& change : changes_)
+    if (change.at <= tick && key_of(*change.object) == key)
+      then = change.type == EventType::kDeleted ? nullptr : change.object;
+  return then;
+}
+
+void Store::restore(int tick) {
+  decltype(objects_) then;
+  for (const Change& change : changes_)
+    if (change.at > tick)
+      break;
+    else if (change.type == EventType::kDeleted)
+      then.erase(key_of(*change.object));
+    else
+      then[key_of(*change.object)] = change.object;
+  // What is restored later still needs the whole story.
+  for (const auto& [key, object] : objects_)
+    if (!then.contains(key)) changes_.push_back({EventType::kDeleted, object, tick_});
+  for (const auto& [key, object] : then)
+    if (const Object* const now = find(key); !now || *now != *object)
+      changes_.push_back({EventType::kModified, object, tick_});
+  objects_ = std::move(then);
+  restored_at_ = changes_.size();
+  version_ += 1000;
+}
+
 // --- The client ------------------------------------------------------------------------------------------------
 template <class Write>
 auto StoreClient::write(Write write) -> decltype(write()) {
@@ -156,19 +184,40 @@ Result<std::vector<kube::WatchEvent>> StoreClient::wait(const std::vector<Kind>&
                                                         std::string& cursor, std::chrono::milliseconds) {
   if (!weather_.reachable()) return silent();
   std::vector<kube::WatchEvent> events;
-  if (cursor.empty()) {
-    for (const auto& [key, object] : store_.objects())
-      if (std::ranges::contains(kinds, key.kind)) events.push_back({EventType::kAdded, *object});
+  std::size_t next = cursor.empty() ? 0 : std::stoul(cursor);
+  if (cursor.empty() || next < store_.restored_at()) {
     cursor = std::to_string(store_.changes().size());
-    return events;
+    return list(kinds);
   }
-  std::size_t next = std::stoul(cursor);
   for (const int until = weather_.seen_until(); next < store_.changes().size() && store_.changes()[next].at <= until;
        ++next) {
     const Store::Change& change = store_.changes()[next];
-    if (std::ranges::contains(kinds, key_of(*change.object).kind)) events.push_back({change.type, *change.object});
+    const Key key = key_of(*change.object);
+    if (!std::ranges::contains(kinds, key.kind)) continue;
+    events.push_back({change.type, *change.object});
+    if (change.type == EventType::kDeleted)
+      shown_.erase(key);
+    else
+      shown_[key] = change.object;
   }
   cursor = std::to_string(next);
+  return events;
+}
+
+// As kube::Reflector does it.
+std::vector<kube::WatchEvent> StoreClient::list(const std::vector<Kind>& kinds) {
+  const auto now = std::chrono::steady_clock::now();
+  std::vector<kube::WatchEvent> events;
+  for (const auto& [key, object] : shown_)
+    if (const Object* const there = store_.find(key);
+        !there || kube::metadata_text(*there, "uid") != kube::metadata_text(*object, "uid"))
+      events.push_back({EventType::kDeleted, *object});
+  shown_.clear();
+  for (const auto& [key, object] : store_.objects())
+    if (std::ranges::contains(kinds, key.kind)) {
+      shown_[key] = object;
+      events.push_back({EventType::kAdded, *object, now});
+    }
   return events;
 }
 

@@ -29,6 +29,13 @@ class Store {
   Result<kube::Object> update(const kube::Object& object, bool status);
   Result<void> remove(const kube::Key& key, const std::string& uid);
   void erase(const kube::Key& key);  // at once, as by force
+  // Everything is again as it was at that tick: a restored backup. Later versions are higher than all before, as
+  // `etcdutl --bump-revision` has it; who watches has to list.
+  void restore(int tick);
+  [[nodiscard]] std::shared_ptr<const kube::Object> at(const kube::Key& key, int tick) const;
+  [[nodiscard]] std::size_t restored_at() const {
+    return restored_at_;
+  }  // in changes(): watches from before are broken
 
   [[nodiscard]] const std::map<kube::Key, std::shared_ptr<const kube::Object>>& objects() const { return objects_; }
   [[nodiscard]] const std::vector<Change>& changes() const { return changes_; }
@@ -40,6 +47,7 @@ class Store {
   std::map<kube::Key, std::shared_ptr<const kube::Object>> objects_;
   std::vector<Change> changes_;
   std::uint64_t version_ = 100;
+  std::size_t restored_at_ = 0;
   int uids_ = 0;
 };
 
@@ -70,8 +78,11 @@ class StoreClient final : public kube::Client {
   template <class Write>
   auto write(Write write) -> decltype(write());
 
+  std::vector<kube::WatchEvent> list(const std::vector<kube::Kind>& kinds);
+
   Store& store_;
   Weather weather_;
+  std::map<kube::Key, std::shared_ptr<const kube::Object>> shown_;  // by its watch
 };
 
 }  // namespace bsp::simulation

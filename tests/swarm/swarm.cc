@@ -43,6 +43,8 @@ std::string_view to_string(Fault fault) {
       return "node cordoned";
     case Fault::kKubeletHangs:
       return "kubelet hangs";
+    case Fault::kStoreRestored:
+      return "store restored";
   }
   return "";
 }
@@ -93,11 +95,12 @@ Swarm::Swarm(std::uint64_t with_seed) : seed(with_seed) {
   if (coin(0.5)) again_by = one_of(random, {20, 60, 200});
   if (operators > 1 && coin(0.3)) releases = 2;
   if (!harmless && coin(0.2)) kinds.insert(Fault::kKubeletHangs);
+  if (!harmless && coin(0.2)) kinds.insert(Fault::kStoreRestored);
 }
 
 bool Swarm::is_harmless() const {
   return std::ranges::none_of(
-      kinds, [](Fault fault) { return fault < Fault::kSidecarRestarts || fault == Fault::kKubeletHangs; });
+      kinds, [](Fault fault) { return fault < Fault::kSidecarRestarts || fault >= Fault::kKubeletHangs; });
 }
 
 std::string Swarm::text() const {

@@ -28,9 +28,9 @@ enum class Fault {
   kUnreadable,      // another version has written something into the job
   kCancelled,       // a RankMigration is deleted
   kCordon,
-  kKubeletHangs,  // and somebody deletes a pod of it by force
+  kKubeletHangs,   // and somebody deletes a pod of it by force
+  kStoreRestored,  // from a backup, while processes went on
 };
-inline constexpr int kFaults = static_cast<int>(Fault::kKubeletHangs) + 1;
 std::string_view to_string(Fault fault);
 
 struct Swarm {

@@ -92,6 +92,31 @@ void World::for_each_pod(const std::function<void(simulated::Pod&)>& f) {
 
 std::uint64_t World::committed_epoch() const { return job_.status.epoch ? job_.status.epoch->epoch : 0; }
 
+bool World::may_be_open(std::uint64_t epoch) const {
+  return epoch == committed_epoch() || lost_epochs_.contains(epoch);
+}
+
+// A pod of which a restored store knows nothing has its grace period, and nobody could tell a new operator of it. Its program can do
+// nothing once another rank of its epoch has ended.
+bool World::can_compute(const simulated::Pod& pod) {
+  if (!of(pod)->lost) return true;
+  std::uint32_t running = 0;
+  for_each_pod([&](const simulated::Pod& seat) {
+    const bool is_peer = seat.up_at <= restored_at_ && seat.status.epoch == pod.status.epoch;
+    running += is_peer && seat.process == Process::kRunning;
+  });
+  return running == swarm_.ranks;
+}
+
+// Than the one that a pod was let into before the store went back.
+bool World::is_another(const wire::EpochPlan& plan) {
+  const auto before = committed_.find(plan.epoch);
+  bool is_known = false;
+  for_each_pod(
+      [&](const simulated::Pod& seat) { is_known |= !of(seat)->lost && seat.status.admitted_epoch == plan.epoch; });
+  return is_known && before != committed_.end() && before->second != plan;
+}
+
 Running* World::of(const simulated::Pod& pod) {
   const auto it = running_.find(pod.uid);
   return it == running_.end() ? nullptr : &it->second;
@@ -131,12 +156,14 @@ void World::take_note(const Store::Change& change) {
     note(std::format("wave {} {} {}", now.wave, text_at(now.wave_state, "phase"), text_at(now.wave_state, "message")));
   if (now.epoch && (!before.epoch || before.epoch->epoch != now.epoch->epoch)) {
     note(std::format("commits epoch {}", now.epoch->epoch));
-    if (now.epoch->epoch <= highest_epoch_) violate(std::format("epoch number {} is used twice", now.epoch->epoch));
+    if (now.epoch->epoch <= highest_epoch_ || is_another(*now.epoch))
+      violate(std::format("epoch number {} is used twice", now.epoch->epoch));
     highest_epoch_ = now.epoch->epoch;
+    committed_.insert_or_assign(highest_epoch_, *now.epoch);
   }
   if (now.checkpoint)
     for (const crds::StoredSet& set : now.checkpoint->sets)
-      for (std::uint32_t rank = 0; rank < swarm_.ranks; ++rank) {
+      for (std::uint32_t rank = 0; rank < swarm_.ranks && !lost_sets_.contains(set.id); ++rank) {
         const auto image = storage.find({set.id, rank});
         if (image == storage.end())
           violate(std::format("set {} is named without the image of rank {}", set.id, rank));

@@ -8,6 +8,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,7 @@ struct Running {
   int removed_at = -1;  // and then its object, if it is being deleted
   int sidecar_down_until = 0;
   bool shown_up = false;
+  bool lost = false;  // the store went back to when there was no such object
   std::size_t shown_ends = 0;
   net::SteadyTime fresh{};  // as bsp-init knows
   Sidecar::Saved saved;
@@ -90,13 +92,16 @@ class World final : public simulated::Cluster {
   void create_job();
   void turn();
   void take_note(const Store::Change& change);
+  bool is_another(const wire::EpochPlan& plan);
   void check_end();
   [[nodiscard]] bool is_over() const;
   void for_each_pod(const std::function<void(simulated::Pod&)>& f) override;
   [[nodiscard]] std::uint64_t committed_epoch() const override;
+  [[nodiscard]] bool may_be_open(std::uint64_t epoch) const override;
   simulated::Answer answer_of(simulated::Pod& pod, std::string_view verb, const nlohmann::json& fields,
                               const std::shared_ptr<const wire::EpochPlan>& plan) override;
   void container_ended(simulated::Pod& pod, int code) override;
+  bool can_compute(const simulated::Pod& pod) override;
   void answer_watchers();
 
   // nodes.cc
@@ -108,6 +113,8 @@ class World final : public simulated::Cluster {
   void keep(Running& running);
   void show(Running& running, const kube::Object& pod);
   void set_ready(const std::string& node, bool ready);
+  void restore_store(int tick);
+  void find_running();
   [[nodiscard]] std::size_t slots_taken(const std::string& node) const;
   Running* of(const simulated::Pod& pod);
   Running* at(const std::string& address);
@@ -141,6 +148,10 @@ class World final : public simulated::Cluster {
   bool removed_ = false;
   int addresses_ = 0;
   std::uint64_t highest_epoch_ = 0;
+  std::map<std::uint64_t, wire::EpochPlan> committed_;  // all that ever were
+  std::set<std::uint64_t> lost_epochs_;                 // of them those that a restored store didn't know
+  int restored_at_ = 0;
+  std::set<std::uint64_t> lost_sets_;  // that it names, and whose images have gone since
 };
 
 }  // namespace bsp::simulation

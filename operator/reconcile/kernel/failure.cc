@@ -7,6 +7,7 @@
 
 #include "crds/refusal.h"
 #include "operator/reconcile/kernel/silence.h"
+#include "operator/reconcile/kernel/waves.h"
 
 namespace bsp::reconcile {
 namespace {
@@ -99,6 +100,20 @@ bool all_finalized(const Observed& o) {
 
 }  // namespace
 
+namespace {
+// Its sidecar answers for a process that was let into no epoch, though the rank was: a kubelet has begun the pod anew, as it does when
+// the API server shows it again after a restore.
+bool has_begun_anew(const Observed& o, const crds::RankPlace& place) {
+  const wire::RankStatus* said = o.said(place.seat());
+  if (!ranks_run(o.job.status) || !said || !said->init_connected || said->epoch != 0 || said->admitted_epoch != 0)
+    return false;
+  if (said->phase != wire::RankPhase::kStarting && said->phase != wire::RankPhase::kWaiting) return false;
+  const auto wave = stored_wave(o.job.status);
+  return !wave || !*wave || migrate::is_finished(**wave) ||
+         !std::ranges::contains((*wave)->moves, place.seat(), &migrate::Move::target);
+}
+}  // namespace
+
 std::string where(const crds::RankPlace& place, const Observed& o) {
   const PodFacts* pod = o.pod(place.seat());
   const std::string& node = pod && !pod->node.empty() ? pod->node : place.node;
@@ -167,6 +182,15 @@ std::optional<Failure> find_failure(const Observed& o, const JobLimits& limits) 
                             app.message.empty() ? app.reason : app.message) +
                     where(place, o),
                 final},
+               Weight::kDoneToIt, o.steady);
+      continue;
+    }
+    if (!app.ended && has_begun_anew(o, place)) {
+      consider({rank, seat, "PodLost",
+                std::format("the program of rank {} has begun anew in pod {}, so the one that was in epoch {} is gone",
+                            rank, place.pod, o.job.status.epoch ? o.job.status.epoch->epoch : 0) +
+                    where(place, o),
+                false},
                Weight::kDoneToIt, o.steady);
       continue;
     }

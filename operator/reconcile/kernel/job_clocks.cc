@@ -9,6 +9,7 @@
 #include "operator/reconcile/kernel/resize/resize.h"
 #include "operator/reconcile/kernel/start/gang.h"
 #include "operator/reconcile/kernel/waves.h"
+#include "operator/reconcile/kernel/went_back.h"
 
 namespace bsp::reconcile {
 
@@ -45,6 +46,7 @@ void JobClocks::fill(Observed& o) {
                                      : draining_.of("drain", {}, o.steady);
   if (o.leaving.empty()) o.draining_for = {};
   o.blank_for = blank_.of(is_blank(status) && !o.pods.empty() ? "blank" : "", {}, o.steady);
+  o.ahead_for = ahead_.of(ahead_of_status(o).empty() ? "" : "ahead", {}, o.steady);
   const bool reclaims = o.job.metadata.deletion_timestamp != Time{} && nothing_runs(o);
   o.reclaiming_for = reclaiming_.of(reclaims ? "reclaim" : "", {}, o.steady);
   if (!reclaims) o.reclaiming_for = {};

@@ -29,7 +29,7 @@ class JobClocks {
     Duration before_{};
     SteadyTime met_{};
   };
-  Elapsed started_, ended_, starting_, start_counts_, refused_, restarting_, draining_, blank_, set_, pending_,
+  Elapsed started_, ended_, starting_, start_counts_, refused_, restarting_, draining_, blank_, ahead_, set_, pending_,
       suspending_, reclaiming_, resizing_;
   migrate::Contact wave_;
 };

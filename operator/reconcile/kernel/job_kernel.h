@@ -92,7 +92,8 @@ struct JobKernel {
     void add(const crds::RankPlace& place, std::string_view lack, bool of_others = false);
   };
 
-  bool rebuild();  // false: the job starts from its beginning
+  bool rebuild();    // false: the job starts from its beginning
+  bool went_back();  // went_back.h; false: it hasn't
   std::string mapped();
   // The start's PodGroup is there; else it is being made, or the job waits for it.
   bool has_pod_group(std::uint32_t generation, std::uint32_t pods);

@@ -19,6 +19,7 @@ namespace bsp::reconcile {
 using crds::JobPhase;
 
 void JobKernel::running() {
+  if (went_back()) return;
   auto stored = stored_wave(status());
   if (!stored) return fail_attempt({{}, {}, "Internal", stored.error().message, true});
   // Before a rank's end is seen: what all have stored by then counts.

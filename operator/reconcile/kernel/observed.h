@@ -232,6 +232,7 @@ struct Observed {
   Duration suspending_for{};    // … it has seen that the job is to be suspended (checkpoints/suspension.h)
   Duration blank_for{};         // … it has seen pods of the job, but no status
   Duration resizing_for{};      // … the oldest resize that has not ended (resize/resize.h)
+  Duration ahead_for{};         // … it has seen that ranks are ahead of the stored status (went_back.h)
   Duration reclaiming_for{};    // … it has seen that nothing runs of the job, which is being deleted
   std::map<migrate::Phase, SteadyTime> wave_since;  // … and since when the wave in each of its phases
 

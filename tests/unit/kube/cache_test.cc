@@ -111,17 +111,15 @@ TEST_F(CacheTest, GoesBackWithAStoreThatWasRestored) {
   ASSERT_TRUE(client->update(of_job("changes", "y")));
   ASSERT_TRUE(client->remove(key(kConfigMap, "goes"), ""));
   ASSERT_TRUE(client->create(of_job("comes", "y")));
-  ASSERT_TRUE(eventually([&] {
-    return cache.count(kConfigMap, "job", "y") == 2 && !cache.get(key(kConfigMap, "goes"));
-  }));
+  ASSERT_TRUE(
+      eventually([&] { return cache.count(kConfigMap, "job", "y") == 2 && !cache.get(key(kConfigMap, "goes")); }));
   cache.put(client->update(of_job("written", "y")).value());
   api_.restore(backup);
   server_.cut_all();
   EXPECT_TRUE(eventually([&] { return cache.count(kConfigMap, "job", "x") == 4; }));
   EXPECT_EQ(cache.count(kConfigMap), 4u);
   const auto now = client->list(kConfigMap, "default").value();
-  for (const Object& object : now)
-    EXPECT_EQ(cache.get(key(kConfigMap, object["metadata"]["name"])), object);
+  for (const Object& object : now) EXPECT_EQ(cache.get(key(kConfigMap, object["metadata"]["name"])), object);
   // And goes on from there, also with what had a later version once.
   ASSERT_TRUE(client->update(of_job("changes", "z")));
   EXPECT_TRUE(eventually([&] { return cache.count(kConfigMap, "job", "z") == 1; }));

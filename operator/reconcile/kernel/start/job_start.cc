@@ -195,6 +195,7 @@ void JobKernel::starting() {
   }
   if (past_deadline()) return fail_by_deadline();
   if (held()) return suspend();
+  if (went_back()) return;
   work.starting = true;
   group = group_of_start();
   NotReady not_ready;
