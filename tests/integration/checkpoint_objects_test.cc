@@ -70,6 +70,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Thing{"eventfd-wide", "is an eventfd whose count has more than 32 bits"},
                       Thing{"own-descriptors", "has descriptors of its own"},
                       Thing{"own-directory", "has a working directory and umask of its own"},
+                      Thing{"deep-directory", "the working directory has a name by which criu can't open it"},
                       Thing{"huge-pages", "is a file of huge pages"},
                       Thing{"packet-pipe", "is a pipe made with O_DIRECT"},
                       Thing{"named-semaphore", "(as after sem_open)"}, Thing{"udp", "an open socket"},

@@ -76,6 +76,11 @@ static void a_thread_with_its_own(int what, int round) {
   while (!has_it) sched_yield();
 }
 static void own_descriptors(int round) { a_thread_with_its_own(CLONE_FILES, round); }
+static void a_deep_directory(int round) {
+  char name[200] = "";
+  memset(name, 'd', sizeof name - 1);
+  for (int i = 0; round == 0 && i < 25; i++) must(!mkdir(name, 0700) && !chdir(name), "chdir");
+}
 static void own_directory(int round) { a_thread_with_its_own(CLONE_FS, round); }
 
 /* The flags of what CRIU makes again by its content. */
@@ -439,6 +444,7 @@ int main(int argc, char** argv) {
                  {"eventfd-wide", a_wide_eventfd},
                  {"own-descriptors", own_descriptors},
                  {"own-directory", own_directory},
+                 {"deep-directory", a_deep_directory},
                  {"huge-pages", huge_pages},
                  {"descriptor-flags", descriptor_flags},
                  {"epoll-flags", epoll_flags},

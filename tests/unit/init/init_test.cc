@@ -205,6 +205,7 @@ TEST(Movable, ReportsWhatIsNot) {
   EXPECT_EQ(unmovable("socket:[123]"), "an open socket");
   EXPECT_EQ(unmovable("anon_inode:[perf_event]"), "a perf event");
   EXPECT_EQ(unmovable("anon_inode:[io_uring]"), "an io_uring");
+  EXPECT_EQ(unmovable("anon_inode:[landlock-ruleset]"), "a Landlock ruleset");
   for (const char* fine : {"pipe:[1]", "/tmp/file", "/dev/null", "anon_inode:[eventfd]", "anon_inode:[eventpoll]",
                            "/dev/shm/x (deleted)"}) {
     EXPECT_FALSE(unmovable(fine)) << fine;
