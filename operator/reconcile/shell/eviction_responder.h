@@ -73,6 +73,9 @@ class RespondingClient final : public kube::Client {
   Result<kube::Object> patch_status(const kube::Key& key, const kube::Object& merge) override {
     return to_.patch_status(key, merge);
   }
+  Result<kube::Object> resize_pod(const kube::Key& pod, const kube::Object& patch) override {
+    return to_.resize_pod(pod, patch);
+  }
   Result<void> remove(const kube::Key& key, const std::string& uid) override;
   Result<std::vector<kube::WatchEvent>> wait(const std::vector<kube::Kind>& kinds, const std::string& name_space,
                                              std::string& cursor, std::chrono::milliseconds timeout) override {

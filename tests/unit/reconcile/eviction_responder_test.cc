@@ -380,6 +380,22 @@ TEST_F(EvictionResponderTest, TwentyOfTwentyWithRestartsBetween) {
   }
 }
 
+// As an API server's client does it; the interface's default refuses.
+class Resizes final : public ForwardingClient {
+ public:
+  using ForwardingClient::ForwardingClient;
+  Result<Object> resize_pod(const kube::Key&, const Object& patch) override { return patch; }
+};
+
+TEST(RespondingClient, PassesResizesOn) {
+  World w;
+  Api api(w);
+  Resizes resizes(api);
+  RespondingClient client(resizes, [] { return true; }, {});
+  const Object patch = {{"spec", "s"}};
+  EXPECT_EQ(client.resize_pod({kPod, "default", "p"}, patch).value_or(Object()), patch);
+}
+
 // Takes pods as an API server does that knows the field, or doesn't (fieldValidation=Strict).
 class Pods final : public ForwardingClient {
  public:

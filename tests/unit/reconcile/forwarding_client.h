@@ -20,6 +20,9 @@ class ForwardingClient : public kube::Client {
   Result<kube::Object> create(const kube::Object& object) override { return to_.create(object); }
   Result<kube::Object> update(const kube::Object& object) override { return to_.update(object); }
   Result<kube::Object> update_status(const kube::Object& object) override { return to_.update_status(object); }
+  Result<kube::Object> resize_pod(const kube::Key& pod, const kube::Object& patch) override {
+    return to_.resize_pod(pod, patch);
+  }
   Result<void> remove(const kube::Key& key, const std::string& uid) override { return to_.remove(key, uid); }
   Result<std::vector<kube::WatchEvent>> wait(const std::vector<kube::Kind>& kinds, const std::string& name_space,
                                              std::string& cursor, std::chrono::milliseconds timeout) override {
