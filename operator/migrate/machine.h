@@ -54,6 +54,7 @@ class Machine {
   bool overdue(Phase since, Duration limit);
 
   // --- The gate ---
+  bool follow_verdict();  // of which the stored wave knows nothing
   void set_gate();
   void arm_gate();
   void commit_gate();

@@ -100,6 +100,7 @@ void Machine::preparing() {
 void Machine::pausing() {
   if (give_up_if_needed()) return;
   if (anyone_finished()) return roll_back("ProgramFinished", "the program ended before the superstep of the gate");
+  if (follow_verdict()) return;
   prepare(next_plan(wave_, view_.epoch));  // again, should a sidecar have been restarted
   targets_receive();
 
@@ -130,6 +131,28 @@ void Machine::pausing() {
       check(false, "a gate is dropped only while rolling back");
       return;
   }
+}
+
+// True: the step is decided. A verdict is stored before any sidecar hears of it. So a wave that knows of none is older than the ranks:
+// a backup was restored.
+bool Machine::follow_verdict() {
+  if (wave_.gate.state == GateState::kCommitted) return false;
+  bool same = false;
+  std::string other;
+  for_each_member([&](const wire::Member& member, const SeatView& pod) {
+    const auto& said = pod.status;
+    if (!said || !said->gate_committed || (said->wave != 0 && said->wave != wave_.number)) return;
+    if (wave_.gate.state == GateState::kArmed && said->gate_superstep == wave_.gate.superstep)
+      same = true;
+    else
+      other = std::format("rank {} stops at the gate at superstep {}, of which the stored wave knows nothing",
+                          member.rank, said->gate_superstep);
+  });
+  if (!other.empty())
+    give_up("StatusWentBack", "the stored status is older than the ranks, as after a restored backup: " + other);
+  else if (same)
+    change(), next_.wave.gate.state = GateState::kCommitted;
+  return changed_;
 }
 
 void Machine::set_gate() {

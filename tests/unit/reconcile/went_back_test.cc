@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "operator/reconcile/kernel/waves.h"
 #include "operator/reconcile/kernel/went_back.h"
 #include "tests/unit/reconcile/expectations.h"
 
@@ -63,6 +64,32 @@ TEST_F(WentBack, AJobRestartsIfARankIsNoLongerThere) {
   EXPECT_GT(w.job.status.epoch->epoch, before.epoch->epoch);
   ASSERT_TRUE(w.run_until(JobPhase::kSucceeded)) << w.trace;
   EXPECT_EQ(w.job.status.attempt, 1u);
+}
+
+// All ranks are told to stop, and only the verdict is forgotten; then the whole wave but its number is.
+TEST(WentBackInAWave, GoesOnWithTheVerdictOrRestarts) {
+  for (const bool was_armed : {true, false}) {
+    World w({.supersteps = 200});
+    ASSERT_TRUE(w.run_until(JobPhase::kRunning)) << w.trace;
+    w.migrate_by_hand("m", 0, "fast");
+    const auto is_at = [&](migrate::GateState state) {
+      const auto wave = stored_wave(w.job.status);
+      return wave && *wave && (*wave)->gate.state == state;
+    };
+    ASSERT_TRUE(w.run_until([&] { return is_at(was_armed ? migrate::GateState::kArmed : migrate::GateState::kNone); }));
+    const auto before = w.job.status;
+    ASSERT_TRUE(w.run_until([&] {
+      return is_at(migrate::GateState::kCommitted) && w.seat_of_rank(0)->status.gate_committed &&
+             w.seat_of_rank(1)->status.gate_committed;
+    })) << w.trace;
+    w.remove_status();
+    w.job.status = before;
+    ASSERT_TRUE(w.run_until(JobPhase::kSucceeded)) << w.trace;
+    EXPECT_EQ(w.job.status.attempt, was_armed ? 0u : 1u) << w.trace;
+    if (!was_armed) {
+      EXPECT_EQ(w.job.status.restarts.back().reason, kStatusWentBack);
+    }
+  }
 }
 
 TEST(BegunAnew, APodWhoseProgramIsAnotherOneCostsAnAttempt) {
