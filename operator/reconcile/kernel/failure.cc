@@ -7,6 +7,7 @@
 
 #include "crds/refusal.h"
 #include "operator/reconcile/kernel/silence.h"
+#include "operator/reconcile/kernel/status.h"
 #include "operator/reconcile/kernel/waves.h"
 
 namespace bsp::reconcile {
