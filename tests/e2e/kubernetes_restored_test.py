@@ -44,6 +44,10 @@ class Restored(InANamespace):
         self.assertIn(f"made after superstep {stored} ", told)
         job.wait_for_superstep(stored + 3)
 
+    def waits_for_source(self, job):
+        status = job.status()
+        return status.get("message") if status.get("reason") == "WaitingForSource" else None
+
     def ends_right(self, job):
         job.tell()
         self.check_succeeded(job, until_told())
@@ -53,7 +57,7 @@ class Restored(InANamespace):
             stored = self.stores(first, 10)
             wanted = {"job": "first", "namespace": self.space.name}
             with job_of(other, self.manifest("second", restoreFrom=wanted)) as second:
-                told = wait_for("the condition WaitingForSource", lambda: second.condition("WaitingForSource").get("message"), 60, detail=second.summary)
+                told = wait_for("the reason WaitingForSource", lambda: self.waits_for_source(second), 60, detail=second.summary)
                 self.assertIn(f"there is no job first in namespace {self.space.name} whose spec.checkpoint.allowedNamespaces names {other.name}", told)
                 self.assertEqual(second.pods(), {})
                 self.space.kubectl("patch", "bspjob", "first", "--type=merge", "-p", f'{{"spec": {{"checkpoint": {{"allowedNamespaces": ["{other.name}"]}}}}}}')
@@ -74,24 +78,21 @@ class Restored(InANamespace):
         secret = re.search(r"^  name: (\S+)$", text, re.MULTILINE).group(1)
         return text, {"keySecret": secret, "exported": exported}
 
-    def loses_its_cluster(self):
-        """Another seed: of what the operator's keys were derived nothing is left."""
+    def seed(self):
+        """Of what the operator's keys are derived; None: the first job that needs it makes it."""
         name, space = cluster_job.release()
-        authority = f"{name}-authority"
+        return (get_object(f"/api/v1/namespaces/{space}/secrets/{name}-authority") or {}).get("data", {}).get("seed")
 
-        def seed():
-            return (get_object(f"/api/v1/namespaces/{space}/secrets/{authority}") or {}).get("data", {}).get("seed")
-        before = seed()
-        self.assertTrue(before)
+    def loses_its_seed(self):
+        name, space = cluster_job.release()
         replicas = str(get_object(f"/apis/apps/v1/namespaces/{space}/deployments/{name}")["spec"]["replicas"])
         kubectl("scale", "-n", space, f"deployment/{name}", "--replicas=0")
         try:
             wait_for("the operator to end", lambda: not cluster_job.operator_pods(), 120)
-            kubectl("delete", "-n", space, f"secret/{authority}")
+            kubectl("delete", "-n", space, f"secret/{name}-authority")
         finally:
             kubectl("scale", "-n", space, f"deployment/{name}", f"--replicas={replicas}")
         kubectl("rollout", "status", "-n", space, f"deployment/{name}", "--timeout=170s")
-        wait_for("another seed", lambda: seed() not in (None, before), 120)
 
     def test_an_exported_set_outlives_its_cluster(self):
         with Namespace("e2e-restored-gone") as gone:
@@ -99,7 +100,9 @@ class Restored(InANamespace):
                 stored = self.stores(job, 10)
                 secret, restore_from = self.exports(job)
                 uid = job.object()["metadata"]["uid"]
-        self.loses_its_cluster()
+        before = self.seed()
+        self.assertTrue(before)
+        self.loses_its_seed()
         self.assertTrue(list((self.here / uid).glob("set-1/rank-*")), "they stay")
         # With a key that is none of this set's.
         wrong = re.sub(r"^(  \S+): \S+=$", lambda m: f"{m[1]}: {base64.b64encode(bytes(32)).decode()}", secret, count=1, flags=re.MULTILINE)
@@ -108,6 +111,7 @@ class Restored(InANamespace):
         with job_of(self.space, self.manifest("wrong", restoreFrom=restore_from)) as job:
             status = job.ended(240)
             self.assertEqual((status["phase"], status["reason"]), ("Failed", "SetUnusable"), job.summary())
+        self.assertNotIn(self.seed(), (None, before))
         self.space.kubectl("apply", "-f", "-", text=secret)
         with job_of(self.space, self.manifest("again", restoreFrom=restore_from)) as job:
             self.went_on(job, stored)
