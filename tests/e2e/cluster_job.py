@@ -10,8 +10,10 @@ import contextlib
 import functools
 import http.client
 import json
+import os
 import pathlib
 import re
+import shutil
 import ssl
 import subprocess
 import sys
@@ -28,6 +30,7 @@ KUBECTL = str(TREE / "build/bin/kubectl")
 HELM = str(TREE / "build/bin/helm")
 KUBECONFIG = str(STATE / "kubeconfig")
 CHART = str(TREE / "charts/bsp-operator")
+SIDECARS = 64600  # the user of the sidecars
 SKIPPED = 77  # ctest's SKIP_RETURN_CODE
 API = "/apis/migbsp.io/v1alpha1/namespaces"
 ENDED = ["Succeeded", "RolledBack", "Failed"]  # of a migration
@@ -188,6 +191,16 @@ def wait_for_nodes():
         return [n for n in get_object("/api/v1/nodes", {}).get("items", []) if "node.kubernetes.io/instance-type" in n["metadata"]["labels"]]
     wait_for("every node to be Ready", lambda: (nodes := real_nodes()) and all(map(is_ready, nodes)), 120,
              detail=lambda: [n["metadata"]["name"] for n in real_nodes() if not is_ready(n)])
+
+
+def shared_directory(test_class, name, user=SIDECARS):
+    """An empty directory that all nodes have below /opt/cluster/shared: where it is here, until the class has been tested."""
+    here = STATE / "run/shared" / name
+    shutil.rmtree(here, ignore_errors=True)
+    test_class.addClassCleanup(shutil.rmtree, here, ignore_errors=True)
+    here.mkdir(mode=0o700)
+    os.chown(here, user, user)
+    return here
 
 
 class Namespace:

@@ -18,7 +18,7 @@ import unittest
 import bucket
 import cluster_job
 from bucket import ACCESS_KEY, BUCKET, SECRET_KEY
-from cluster_job import TEMPLATE, bsp_job, job_of, kubectl, node_sh, until_told, wait_for
+from cluster_job import TEMPLATE, bsp_job, job_of, kubectl, node_sh, shared_directory, until_told, wait_for
 from kubernetes_run_test import InANamespace
 
 SHARED = "e2e-bucket"
@@ -59,9 +59,7 @@ class Bucket(InANamespace):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.here = cluster_job.STATE / "run/shared" / SHARED
-        shutil.rmtree(cls.here, ignore_errors=True)
-        cls.addClassCleanup(shutil.rmtree, cls.here, ignore_errors=True)
+        cls.here = shared_directory(cls, SHARED, user=0)
         cls.files = cls.here / "data" / BUCKET
         cls.files.mkdir(parents=True)
         (cls.here / "meta").mkdir()

@@ -5,29 +5,23 @@ another pool.
 The claim is bound to a hostPath volume of a StorageClass without provisioner; its directory is /opt/cluster/shared on all nodes
 (tests/cluster), so all of them can mount it at once, as an NFS export. The kubelet gives no group a hostPath, so the directory belongs to the
 sidecars' user, as docs/checkpoints.md says."""
-import os
 import pathlib
-import shutil
 import sys
 import unittest
 
 import cluster_job
-from cluster_job import bsp_job, columns, job_of, kubectl, node_sh, until_told, wait_for
+from cluster_job import SIDECARS, bsp_job, columns, job_of, kubectl, node_sh, shared_directory, until_told, wait_for
 from kubernetes_plugin_test import bsp
 from kubernetes_run_test import InANamespace
 
 CLASS = "e2e-sets"
-SIDECARS = 64600  # the user of the sidecars
 
 
 class Checkpoints(InANamespace):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.here = cluster_job.STATE / "run/shared" / CLASS
-        cls.here.mkdir(mode=0o700, exist_ok=True)
-        os.chown(cls.here, SIDECARS, SIDECARS)
-        cls.addClassCleanup(shutil.rmtree, cls.here, ignore_errors=True)
+        cls.here = shared_directory(cls, CLASS)
         cls.space.apply({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": CLASS},
                          "provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "Immediate"},
                         {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": CLASS},

@@ -4,30 +4,23 @@ gone: an exported set, after the job, its namespace and the seed of the operator
 
 The storage is a directory that all nodes share (tests/cluster)."""
 import base64
-import os
 import re
-import shutil
 import sys
 import unittest
 
 import cluster_job
-from cluster_job import Namespace, bsp_job, get_object, job_of, kubectl, until_told, wait_for
+from cluster_job import Namespace, bsp_job, get_object, job_of, kubectl, shared_directory, until_told, wait_for
 from kubernetes_plugin_test import bsp
 from kubernetes_run_test import InANamespace
 
 SHARED = "e2e-restored"
-SIDECARS = 64600  # their user
 
 
 class Restored(InANamespace):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.here = cluster_job.STATE / "run/shared" / SHARED
-        shutil.rmtree(cls.here, ignore_errors=True)
-        cls.addClassCleanup(shutil.rmtree, cls.here, ignore_errors=True)
-        cls.here.mkdir(mode=0o700)
-        os.chown(cls.here, SIDECARS, SIDECARS)
+        cls.here = shared_directory(cls, SHARED)
 
     def manifest(self, name, checkpoint=None, **spec):
         return bsp_job(name, until_told(), ranks=2, sets={"names": ["fast"]},
