@@ -62,10 +62,10 @@ class Client {
   // Replaces status only, by the same rules.
   virtual Result<Object> update_status(const Object& object) = 0;
   // JSON merge patch (RFC 7386) of `status`, with metadata.resourceVersion for optimistic locking: only the changes go
-  // over the wire. This default calls update_status().
-  virtual Result<Object> patch_status(const Key& key, const Object& merge);
-  // Strategic merge patch of a pod's subresource `resize`: what its containers are to have from now on. This default refuses.
-  virtual Result<Object> resize_pod(const Key& pod, const Object& patch);
+  // over the wire.
+  virtual Result<Object> patch_status(const Key& key, const Object& merge) = 0;
+  // Strategic merge patch of a pod's subresource `resize`: what its containers are to have from now on.
+  virtual Result<Object> resize_pod(const Key& pod, const Object& patch) = 0;
   // With finalizers: sets deletionTimestamp; removing the last finalizer deletes the object.
   // Pods: sets deletionTimestamp; the node (kubelet) deletes the object once the pod has terminated.
   // kConflict if the object of that name has another uid; "" matches any.

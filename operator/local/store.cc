@@ -255,6 +255,12 @@ Result<Object> Store::update_status(const Object& given) {
   return next;
 }
 
+Result<Object> Store::patch_status(const Key& key, const Object& merge) {
+  BSP_TRY(Object object, get(key));
+  object.merge_patch(merge);  // with the version that the caller has seen, if it names one
+  return update_status(object);
+}
+
 Result<void> Store::remove(const Key& key, const std::string& uid) {
   BSP_TRY(const std::string path, file_of(key));
   BSP_TRY(const Object before, get(key));

@@ -175,6 +175,9 @@ Result<Object> StoreClient::patch_status(const Key& key, const Object& merge) {
     return store_.update(next, true);
   });
 }
+Result<Object> StoreClient::resize_pod(const Key&, const Object&) {
+  return fail(ErrorCode::kInvalid, "no pod is resized in this world");
+}
 Result<void> StoreClient::remove(const Key& key, const std::string& uid) {
   return write([&] { return store_.remove(key, uid); });
 }

@@ -70,6 +70,7 @@ class StoreClient final : public kube::Client {
   Result<kube::Object> update(const kube::Object& object) override;
   Result<kube::Object> update_status(const kube::Object& object) override;
   Result<kube::Object> patch_status(const kube::Key& key, const kube::Object& merge) override;
+  Result<kube::Object> resize_pod(const kube::Key& pod, const kube::Object& patch) override;
   Result<void> remove(const kube::Key& key, const std::string& uid) override;
   Result<std::vector<kube::WatchEvent>> wait(const std::vector<kube::Kind>& kinds, const std::string& name_space,
                                              std::string& cursor, std::chrono::milliseconds timeout) override;

@@ -226,7 +226,6 @@ TEST_F(ClientTest, APodIsResizedByTheNamesOfItsContainers) {
   EXPECT_EQ(none.error().code, ErrorCode::kInvalid);
   EXPECT_THAT(none.error().message, HasSubstr("Kubernetes 1.33"));
   EXPECT_FALSE(none.error().retryable);
-  EXPECT_EQ(client->Client::resize_pod(key(kTestPod, "p"), resize).error().code, ErrorCode::kInvalid);
 }
 
 TEST_F(ClientTest, PatchStatusChangesOnlyStatusAndChecksTheVersion) {
@@ -244,11 +243,6 @@ TEST_F(ClientTest, PatchStatusChangesOnlyStatusAndChecksTheVersion) {
   EXPECT_EQ(patched["status"], (Object{{"phase", "Running"}, {"superstep", 2}}));
   EXPECT_EQ(patched["spec"]["rank"], 1);
   EXPECT_EQ(client->patch_status(key(kWidget, "a"), merge(made, 3)).error().code, ErrorCode::kConflict);
-  // The same through the fallback for stores without patches.
-  EXPECT_EQ(client->Client::patch_status(key(kWidget, "a"), merge(made, 3)).error().code, ErrorCode::kConflict);
-  const Object again = client->Client::patch_status(key(kWidget, "a"), merge(patched, 4)).value();
-  EXPECT_EQ(again["status"], (Object{{"phase", "Running"}, {"superstep", 4}}));
-  EXPECT_EQ(again["spec"]["rank"], 1);
 }
 
 TEST_F(ClientTest, RemoveSparesARecreatedObject) {

@@ -92,6 +92,24 @@ TEST_F(StoreTest, StaleWritesConflictAndEqualWritesDoNothing) {
             written["metadata"]["resourceVersion"]);
 }
 
+TEST_F(StoreTest, PatchOfAStatusChangesOnlyStatusAndChecksTheVersion) {
+  auto store = open();
+  Object made = store->create(thing("a")).value();
+  made["status"] = {{"phase", "Running"}, {"superstep", 1}, {"old", true}};
+  made = store->update_status(made).value();
+  const auto merge = [](const Object& object, int superstep) {
+    return Object{{"metadata", {{"resourceVersion", object["metadata"]["resourceVersion"]}}},
+                  {"spec", {{"rank", 9}}},
+                  {"status", {{"superstep", superstep}, {"old", nullptr}}}};
+  };
+  const Object patched = store->patch_status(key("a"), merge(made, 2)).value();
+  EXPECT_EQ(patched["status"], (Object{{"phase", "Running"}, {"superstep", 2}}));
+  EXPECT_EQ(patched["spec"]["rank"], 1);
+  EXPECT_EQ(store->patch_status(key("a"), merge(made, 3)).error().code, ErrorCode::kConflict);
+  EXPECT_EQ(store->get(key("a")).value(), patched);
+  EXPECT_EQ(store->patch_status(key("b"), merge(made, 3)).error().code, ErrorCode::kNotFound);
+}
+
 TEST_F(StoreTest, APodIsResizedByTheNamesOfItsContainers) {
   auto store = open();
   Object pod = thing("p", "Pod");

@@ -97,6 +97,12 @@ class Api final : public kube::Client {
     there["status"] = after;
     return there;
   }
+  Result<Object> patch_status(const kube::Key&, const Object&) override {
+    return fail(ErrorCode::kFailed, "no status is patched");
+  }
+  Result<Object> resize_pod(const kube::Key&, const Object&) override {
+    return fail(ErrorCode::kFailed, "nothing is resized");
+  }
   Result<void> remove(const kube::Key& key, const std::string& uid) override {
     EXPECT_EQ(key.kind, kRankMigration);
     if (!w.migrations.contains(key.name)) return fail(ErrorCode::kNotFound, "gone");
@@ -380,7 +386,7 @@ TEST_F(EvictionResponderTest, TwentyOfTwentyWithRestartsBetween) {
   }
 }
 
-// As an API server's client does it; the interface's default refuses.
+// As an API server's client does it.
 class Resizes final : public ForwardingClient {
  public:
   using ForwardingClient::ForwardingClient;

@@ -20,6 +20,9 @@ class ForwardingClient : public kube::Client {
   Result<kube::Object> create(const kube::Object& object) override { return to_.create(object); }
   Result<kube::Object> update(const kube::Object& object) override { return to_.update(object); }
   Result<kube::Object> update_status(const kube::Object& object) override { return to_.update_status(object); }
+  Result<kube::Object> patch_status(const kube::Key& key, const kube::Object& merge) override {
+    return to_.patch_status(key, merge);
+  }
   Result<kube::Object> resize_pod(const kube::Key& pod, const kube::Object& patch) override {
     return to_.resize_pod(pod, patch);
   }

@@ -64,6 +64,12 @@ class OneObject final : public kube::Client {
     return object;
   }
   Result<kube::Object> update_status(const kube::Object&) override { return fail(ErrorCode::kRefused, "unused"); }
+  Result<kube::Object> patch_status(const kube::Key&, const kube::Object&) override {
+    return fail(ErrorCode::kRefused, "unused");
+  }
+  Result<kube::Object> resize_pod(const kube::Key&, const kube::Object&) override {
+    return fail(ErrorCode::kRefused, "unused");
+  }
   Result<void> remove(const kube::Key&, const std::string&) override { return {}; }
   Result<std::vector<kube::WatchEvent>> wait(const std::vector<kube::Kind>&, const std::string&, std::string&,
                                              std::chrono::milliseconds) override {
