@@ -7,11 +7,13 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "base/json/fields.h"
 #include "crds/names.h"
 #include "crds/rankmigration.h"
 #include "operator/cli/exit_code.h"
+#include "operator/cli/live.h"
 #include "operator/kubectl/kubectl.h"
 #include "operator/screens/drain_plan.h"
 #include "operator/screens/explain.h"
@@ -114,19 +116,14 @@ Result<void> check_node(Access access, const std::string& node) {
   return {};
 }
 
-// Prints each phase as it begins, and what it waits for. kDone if the move succeeds.
 Result<int> follow(const Kubectl& kubectl, const std::string& migration) {
-  for (std::string shown;; ::poll(nullptr, 0, kPollMs)) {
+  bool first = true;
+  const auto read = [&]() -> Result<crds::RankMigration> {
+    if (!std::exchange(first, false)) ::poll(nullptr, 0, kPollMs);
     BSP_TRY(const json object, kubectl.get({kMigrations, migration}));
-    BSP_TRY(const auto now, crds::rank_migration_from_json(object));
-    if (std::string line = screens::printable(screens::progress_line(now.status)); line != shown) {
-      std::printf("%s\n", line.c_str());
-      std::fflush(stdout);
-      shown = std::move(line);
-    }
-    if (crds::is_finished(now.status.phase))
-      return now.status.phase == crds::MigrationPhase::kSucceeded ? cli::kDone : cli::kFailed;
-  }
+    return crds::rank_migration_from_json(object);
+  };
+  return screens::follow(read, [](const std::string& line) { cli::print_lines({line}); });
 }
 
 Result<int> run_migrate(Words words) {
@@ -158,8 +155,7 @@ Result<int> run_migrate(Words words) {
   json object;
   to_json(object, migration);
   BSP_TRY(const std::string out, kubectl.create(object));
-  std::fputs(screens::printable(out.substr(0, out.find('\n'))).append("\n").c_str(), stdout);
-  std::fflush(stdout);
+  cli::print_lines({screens::printable(out.substr(0, out.find('\n')))});
   return waits ? follow(kubectl, migration.metadata.name) : cli::kDone;
 }
 

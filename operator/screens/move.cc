@@ -5,6 +5,8 @@
 
 #include "crds/names.h"
 #include "crds/nearest.h"
+#include "operator/cli/exit_code.h"
+#include "operator/screens/printable.h"
 
 namespace bsp::screens {
 namespace {
@@ -57,8 +59,17 @@ std::string created_line(const crds::RankMigration& migration) {
   return std::format("rankmigration.{}/{} created", names::kGroup, migration.metadata.name);
 }
 
-std::string progress_line(const crds::RankMigrationStatus& status) {
-  return std::format("{}{}{}", crds::to_string(status.phase), status.message.empty() ? "" : ": ", status.message);
+Result<int> follow(const std::function<Result<crds::RankMigration>()>& read,
+                   const std::function<void(const std::string&)>& say) {
+  for (std::string said;;) {
+    BSP_TRY(const crds::RankMigration migration, read());
+    const auto& s = migration.status;
+    std::string line =
+        printable(std::format("{}{}{}", crds::to_string(s.phase), s.message.empty() ? "" : ": ", s.message));
+    if (line != said) say(line);
+    if (crds::is_finished(s.phase)) return s.phase == crds::MigrationPhase::kSucceeded ? cli::kDone : cli::kFailed;
+    said = std::move(line);
+  }
 }
 
 }  // namespace bsp::screens

@@ -1,6 +1,7 @@
 // A RankMigration as a person asks for it, checked before it is created. Pure.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -26,7 +27,9 @@ Result<crds::RankMigration> migration_for(const crds::BspJob& job, const MoveWis
 Result<void> check_rank(const crds::BspJob& job, std::uint32_t rank);
 // "rankmigration.migbsp.io/NAME created", as kubectl says it.
 std::string created_line(const crds::RankMigration& migration);
-// "Pausing: postponed, for 4 s so far: rank 0: …"
-std::string progress_line(const crds::RankMigrationStatus& status);
+// Says each phase as it begins, and what it waits for, until the move has ended: "Pausing: postponed, for 4 s so far: rank 0: …".
+// `read` waits until there may be something new. The exit status: kDone if the move has succeeded.
+Result<int> follow(const std::function<Result<crds::RankMigration>()>& read,
+                   const std::function<void(const std::string&)>& say);
 
 }  // namespace bsp::screens

@@ -11,6 +11,7 @@
 #include "crds/bspjob.h"
 #include "crds/rankmigration.h"
 #include "operator/cli/exit_code.h"
+#include "operator/cli/live.h"
 #include "operator/local/cli/commands.h"
 #include "operator/local/cli/one_job.h"
 #include "operator/local/cli/place.h"
@@ -45,27 +46,14 @@ Result<Places> places_for(Store& store, const crds::BspJob& job) {
   return places;
 }
 
-// Prints each phase as it begins, and what it waits for. 0 if the move succeeds.
-Result<int> follow(Store& store, const Object& created) {
-  const std::string name = text_at(part_at(created, "metadata"), "name");
+Result<int> follow(Store& store, const std::string& migration) {
   std::string cursor;
-  std::string shown;
-  for (;;) {
-    BSP_TRY(const auto events, store.wait({kRankMigration}, store.options().name_space, cursor, 1s));
-    for (const auto& event : events) {
-      if (text_at(part_at(event.object, "metadata"), "name") != name) continue;
-      if (event.type == kube::EventType::kDeleted)
-        return fail(ErrorCode::kNotFound, std::format("{} was deleted", name));
-      BSP_TRY(const auto migration, crds::rank_migration_from_json(event.object));
-      const auto& s = migration.status;
-      if (std::string line = screens::progress_line(s); line != shown) {
-        std::printf("%s\n", line.c_str());
-        std::fflush(stdout);
-        shown = std::move(line);
-      }
-      if (crds::is_finished(s.phase)) return s.phase == crds::MigrationPhase::kSucceeded ? 0 : 1;
-    }
-  }
+  const auto read = [&]() -> Result<crds::RankMigration> {
+    BSP_CHECK_OK(store.wait({kRankMigration}, store.options().name_space, cursor, 1s));
+    BSP_TRY(const Object object, store.get({kRankMigration, store.options().name_space, migration}));
+    return crds::rank_migration_from_json(object);
+  };
+  return screens::follow(read, [](const std::string& line) { cli::print_lines({line}); });
 }
 
 Result<int> migrate(std::span<const std::string> words) {
@@ -91,10 +79,9 @@ Result<int> migrate(std::span<const std::string> words) {
   BSP_TRY(const auto migration, screens::migration_for(job, wish, places.sets, places.nodes, SystemClock::now()));
   Object request;
   to_json(request, migration);
-  BSP_TRY(const Object created, store->create(request));
-  std::printf("%s\n", screens::created_line(migration).c_str());
-  std::fflush(stdout);
-  return waits ? follow(*store, created) : 0;
+  BSP_CHECK_OK(store->create(request));
+  cli::print_lines({screens::created_line(migration)});
+  return waits ? follow(*store, migration.metadata.name) : 0;
 }
 
 // Locks the node if no operator has run it for kRevival, so that this process may remove its pods.

@@ -4,6 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "tests/unit/screens/a_job.h"
 
@@ -58,6 +62,30 @@ TEST(Move, OfJobsWhoseNamesBeginAlikeHasTwoNames) {
     names.insert(made->metadata.name);
   }
   EXPECT_EQ(names.size(), 2u);
+}
+
+TEST(Move, IsFollowedToItsEnd) {
+  using crds::MigrationPhase;
+  const auto follows = [](std::vector<std::pair<MigrationPhase, std::string>> statuses) {
+    std::vector<std::string> said;
+    auto next = statuses.begin();
+    const auto read = [&]() -> Result<crds::RankMigration> {
+      if (next == statuses.end()) return fail(ErrorCode::kNotFound, "it was deleted");
+      crds::RankMigration migration;
+      std::tie(migration.status.phase, migration.status.message) = *next++;
+      return migration;
+    };
+    const auto ended = follow(read, [&](const std::string& line) { said.push_back(line); });
+    return std::pair(ended.value_or(-1), said);
+  };
+  const auto [moved, lines] = follows({{MigrationPhase::kPausing, ""},
+                                       {MigrationPhase::kPausing, "postponed\x1b"},
+                                       {MigrationPhase::kPausing, "postponed\x1b"},
+                                       {MigrationPhase::kSucceeded, ""}});
+  EXPECT_EQ(moved, 0);
+  EXPECT_THAT(lines, testing::ElementsAre("Pausing", "Pausing: postponed?", "Succeeded"));
+  EXPECT_EQ(follows({{MigrationPhase::kFailed, "no slot"}}), std::pair(1, std::vector<std::string>{"Failed: no slot"}));
+  EXPECT_EQ(follows({{MigrationPhase::kPausing, ""}}), std::pair(-1, std::vector<std::string>{"Pausing"}));
 }
 
 }  // namespace
