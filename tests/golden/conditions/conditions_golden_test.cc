@@ -28,7 +28,7 @@ std::string page() {
       "`kubectl describe bspjob NAME` shows them. Each message ends with what to do about it, as it stands here. A "
       "condition that was never\n"
       "True is missing; one that is over is False, and its message says so. This page is generated from "
-      "`operator/reconcile/kernel/conditions.cc`\n"
+      "`operator/reconcile/kernel/conditions.inc`\n"
       "(`UPDATE_GOLDEN=1 ./dev test -L golden`).\n";
   for (const ConditionKind& kind : condition_kinds()) {
     if (*kind.remedy == '\0') continue;
