@@ -6,17 +6,6 @@
 #include "operator/decide/model/strategy.h"
 
 namespace bsp::advise {
-namespace {
-
-bool same(const decide::Params& a, const decide::Params& b) {
-  return record::keeps_cadence(a, b) && a.heuristic == b.heuristic && a.x == b.x && a.horizon == b.horizon &&
-         a.expected_supersteps == b.expected_supersteps && a.objective == b.objective &&
-         a.max_slowdown == b.max_slowdown && a.min_gain == b.min_gain && a.cooldown == b.cooldown &&
-         a.max_moves == b.max_moves && a.reuse_vacated_slots == b.reuse_vacated_slots && a.migrates == b.migrates;
-}
-
-}  // namespace
-
 double cost_of(const decide::Plan& plan) {
   double most = 0;
   for (const decide::Move& move : plan.moves) most = std::max(most, move.cost);
@@ -41,7 +30,7 @@ Result<Advice> Adviser::advise(record::Call call, std::string where) {
       BSP_TRY(answer.plans, run.reruns[h].add(c));
     } else {
       BSP_TRY(decide::Plan plan, record::replay(c, answer.params));
-      answer.as_recorded = same(c.params, answer.params);
+      answer.as_recorded = c.params == answer.params;
       if (answer.as_recorded) answer.difference = record::difference(c.plan, plan);
       answer.plans.push_back(std::move(plan));
     }

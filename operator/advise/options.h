@@ -1,8 +1,7 @@
 // The command line of `bsp-operator advise`.
 #pragma once
 
-#include <cstdint>
-#include <optional>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,20 +11,13 @@
 
 namespace bsp::advise {
 
-// Parameters that replace the recorded ones.
-struct Changes {
-  std::optional<std::uint64_t> alpha0, omega, cooldown;
-  std::optional<std::uint32_t> max_moves;
-  std::optional<double> d0, delta, beta, x, min_gain;
-  std::optional<decide::Horizon> horizon;
-  std::optional<decide::ObjectiveType> objective;
-  std::optional<double> max_slowdown;
-};
+// Replaces a parameter.
+using Change = std::function<void(decide::Params&)>;
 
 struct Options {
   std::string file;                           // "-": standard input
   std::vector<decide::Heuristic> heuristics;  // empty: the recorded one
-  Changes changes;
+  std::vector<Change> changes;                // of the recorded parameters
   bool json = false;
   bool brief = false;  // no explanations
 };
@@ -33,6 +25,6 @@ struct Options {
 // kInvalid names the option, the remedy and the usage.
 Result<Options> parse_options(std::span<const std::string> words);
 
-decide::Params changed(decide::Params recorded, const Changes& changes);
+decide::Params changed(decide::Params recorded, const std::vector<Change>& changes);
 
 }  // namespace bsp::advise
