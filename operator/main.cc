@@ -15,7 +15,7 @@
 
 namespace {
 
-int print_version(std::span<const std::string>) {
+bsp::Result<int> print_version(std::span<const std::string>) {
   std::puts("bsp-operator " BSP_VERSION);
   return bsp::cli::kDone;
 }

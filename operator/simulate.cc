@@ -8,11 +8,9 @@
 #include <format>
 #include <vector>
 
-#include "operator/cli/exit_code.h"
-
 namespace bsp {
 
-int simulate(std::span<const std::string> words) {
+Result<int> simulate(std::span<const std::string> words) {
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
   std::string program = (self.parent_path() / "bsp-simulate").string();
@@ -24,12 +22,11 @@ int simulate(std::span<const std::string> words) {
   ::execv(program.c_str(), argv.data());
   const int number = errno;
   if (number == ENOENT)
-    return cli::report_error({.code = ErrorCode::kNotFound,
-                              .message = std::format("the simulator {} doesn't exist; build it with ./dev build, which "
-                                                     "puts it beside bsp-operator (the operator's image "
-                                                     "has none)",
-                                                     program)});
-  return cli::report_error({.message = std::format("starting {}: {}", program, std::strerror(number))});
+    return fail(ErrorCode::kNotFound,
+                std::format("the simulator {} doesn't exist; build it with ./dev build, which puts it "
+                            "beside bsp-operator (the operator's image has none)",
+                            program));
+  return fail(ErrorCode::kFailed, std::format("starting {}: {}", program, std::strerror(number)));
 }
 
 }  // namespace bsp

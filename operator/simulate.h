@@ -5,9 +5,11 @@
 #include <span>
 #include <string>
 
+#include "operator/cli/exit_code.h"
+
 namespace bsp {
 
 // Replaces this process by bsp-simulate. Returns an exit code, after printing the reason, only if that fails.
-int simulate(std::span<const std::string> words);
+Result<int> simulate(std::span<const std::string> words);
 
 }  // namespace bsp

@@ -83,11 +83,9 @@ class Command {
 
 }  // namespace
 
-int run(std::span<const std::string> words) {
-  const auto options = parse_options(words);
-  if (!options) return cli::report_error(options.error());
-  const auto status = Command(*options)();
-  return status ? *status : cli::report_error(status.error());
+Result<int> run(std::span<const std::string> words) {
+  BSP_TRY(const auto options, parse_options(words));
+  return Command(options)();
 }
 
 }  // namespace bsp::advise

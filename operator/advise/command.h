@@ -7,8 +7,10 @@
 #include <span>
 #include <string>
 
+#include "base/core/error.h"
+
 namespace bsp::advise {
 
-int run(std::span<const std::string> words);
+Result<int> run(std::span<const std::string> words);
 
 }  // namespace bsp::advise

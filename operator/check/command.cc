@@ -252,18 +252,6 @@ class Check {
   steady_clock::time_point edge_since_;
 };
 
-Result<int> run_check(std::span<const std::string> words) {
-  BSP_TRY(const Options options, parse(words));
-  BSP_TRY(crds::BspJob job, job_of(options));
-  BSP_TRY(const Checked checked, check_job(std::move(job), options));
-  if (checked.signal != 0) return cli::kSignalled + checked.signal;
-  if (options.json)
-    std::printf("%s\n", json_of(checked.report).dump(2).c_str());
-  else
-    cli::print_lines(lines_of(checked.report));
-  return checked.report.failure.empty() ? cli::kDone : cli::kFailed;
-}
-
 }  // namespace
 
 CheckOptions::CheckOptions() { serve.place.name_space = "check"; }
@@ -287,9 +275,16 @@ Result<void> find_image(const crds::BspJob& job) {
 
 Result<Checked> check_job(crds::BspJob job, const CheckOptions& options) { return Check(options)(std::move(job)); }
 
-int run(std::span<const std::string> words) {
-  const auto status = run_check(words);
-  return status ? *status : cli::report_error(status.error());
+Result<int> run(std::span<const std::string> words) {
+  BSP_TRY(const Options options, parse(words));
+  BSP_TRY(crds::BspJob job, job_of(options));
+  BSP_TRY(const Checked checked, check_job(std::move(job), options));
+  if (checked.signal != 0) return cli::kSignalled + checked.signal;
+  if (options.json)
+    std::printf("%s\n", json_of(checked.report).dump(2).c_str());
+  else
+    cli::print_lines(lines_of(checked.report));
+  return checked.report.failure.empty() ? cli::kDone : cli::kFailed;
 }
 
 }  // namespace bsp::checking

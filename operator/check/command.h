@@ -4,8 +4,10 @@
 #include <span>
 #include <string>
 
+#include "base/core/error.h"
+
 namespace bsp::checking {
 
-int run(std::span<const std::string> words);
+Result<int> run(std::span<const std::string> words);
 
 }  // namespace bsp::checking

@@ -44,8 +44,11 @@ int run(const Program& program, int argc, char** argv) {
   const std::vector<std::string> all(argv + 1, argv + argc);
   const Words words(all);
   for (const Subcommand& command : program.commands)
-    if (const std::size_t used = words_of(command, words); used > 0)
-      return ended(command.run(words.subspan(used)), program.error);
+    if (const std::size_t used = words_of(command, words); used > 0) {
+      const auto status = command.run(words.subspan(used));
+      if (status) return ended(*status, program.error);
+      return report_error({status.error().code, program.shown(status.error().message)}, program.error);
+    }
   if (!words.empty() && words[0] != "help" && words.back() != "--help" && words.back() != "-h")
     return report_error(unknown(program, words), program.error);
   std::fputs(usage_of(program).c_str(), stdout);

@@ -142,10 +142,10 @@ Result<void> ask(const BeforeUninstallOptions& o) {
 
 }  // namespace
 
-int before_uninstall(std::span<const std::string> words) {
-  const auto options = parse_before_uninstall_options(words);
-  const auto done = options ? ask(*options) : std::unexpected(options.error());
-  return done ? cli::kDone : cli::report_error(done.error());
+Result<int> before_uninstall(std::span<const std::string> words) {
+  BSP_TRY(const auto options, parse_before_uninstall_options(words));
+  BSP_CHECK_OK(ask(options));
+  return cli::kDone;
 }
 
 }  // namespace bsp::controller

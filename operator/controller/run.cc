@@ -15,7 +15,7 @@ namespace {
 constexpr time_t kTrimSeconds = 10;
 }  // namespace
 
-int run(std::span<const std::string> words) {
+Result<int> run(std::span<const std::string> words) {
   // Many threads allocate little each, so use few arenas and return freed memory.
   ::mallopt(M_ARENA_MAX, 2);
   ::mallopt(M_TRIM_THRESHOLD, 256 << 10);
@@ -25,19 +25,16 @@ int run(std::span<const std::string> words) {
     files.rlim_cur = files.rlim_max;
     ::setrlimit(RLIMIT_NOFILE, &files);
   }
-  const auto options = parse_options(words);
-  if (!options) return cli::report_error(options.error());
-  const auto config = kube::load_config({.kubeconfig = options->kubeconfig, .context = options->context});
-  if (!config) return cli::report_error(config.error());
+  BSP_TRY(const auto options, parse_options(words));
+  BSP_TRY(const auto config, kube::load_config({.kubeconfig = options.kubeconfig, .context = options.context}));
   // Block them before starting any thread, so that only sigtimedwait() below receives them.
   sigset_t end;
   sigemptyset(&end);
   for (const int signal : {SIGTERM, SIGINT}) sigaddset(&end, signal);
   ::pthread_sigmask(SIG_BLOCK, &end, nullptr);
-  const auto controller = Controller::start(*options, *config);
-  if (!controller) return cli::report_error(controller.error());
-  log_info("operator started", {{"server", config->server},
-                                {"namespace", options->name_space.empty() ? "all" : options->name_space},
+  BSP_TRY(const auto controller, Controller::start(options, config));
+  log_info("operator started", {{"server", config.server},
+                                {"namespace", options.name_space.empty() ? "all" : options.name_space},
                                 {"version", BSP_VERSION}});
   int signal = -1;
   while (signal < 0) {

@@ -5,13 +5,15 @@
 #include <span>
 #include <string>
 
+#include "base/core/error.h"
+
 namespace bsp::controller {
 
 // controller: reconciles the BSPJobs of a cluster until SIGTERM.
-int run(std::span<const std::string> words);
+Result<int> run(std::span<const std::string> words);
 // submit -f JOB.yaml [--wait]: creates one, and waits for its end if asked to.
-int submit(std::span<const std::string> words);
+Result<int> submit(std::span<const std::string> words);
 // before-uninstall [--delete]: fails while jobs need the operator; or deletes them.
-int before_uninstall(std::span<const std::string> words);
+Result<int> before_uninstall(std::span<const std::string> words);
 
 }  // namespace bsp::controller

@@ -59,11 +59,10 @@ Result<bool> submit_with(const SubmitOptions& o) {
 
 }  // namespace
 
-int submit(std::span<const std::string> words) {
-  const auto options = parse_submit_options(words);
-  const auto succeeded = options ? submit_with(*options) : std::unexpected(options.error());
-  if (!succeeded) return cli::report_error(succeeded.error());
-  return *succeeded ? cli::kDone : cli::kFailed;
+Result<int> submit(std::span<const std::string> words) {
+  BSP_TRY(const auto options, parse_submit_options(words));
+  BSP_TRY(const bool succeeded, submit_with(options));
+  return succeeded ? cli::kDone : cli::kFailed;
 }
 
 }  // namespace bsp::controller

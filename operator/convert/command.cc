@@ -87,7 +87,9 @@ Result<int> check_all(const std::string& yaml, const Options& options) {
   return code;
 }
 
-Result<int> convert_file(std::span<const std::string> words) {
+}  // namespace
+
+Result<int> run(std::span<const std::string> words) {
   BSP_TRY(const Options options, parse(words));
   BSP_TRY(const cli::Input input, cli::read_input(options.file));
   BSP_TRY(const Converted converted, convert(input.text, input.name));
@@ -101,13 +103,6 @@ Result<int> convert_file(std::span<const std::string> words) {
     code = checked ? *checked : cli::report_error(checked.error().in("--check"));
   }
   return code < cli::kSignalled && !converted.rebuild.empty() ? cli::kRebuild : code;
-}
-
-}  // namespace
-
-int run(std::span<const std::string> words) {
-  const auto status = convert_file(words);
-  return status ? *status : cli::report_error(status.error());
 }
 
 }  // namespace bsp::convert

@@ -61,51 +61,6 @@ void declare_job(cli::Command& command, Parsed& parsed) {
   declare_access(command, parsed.access);
 }
 
-Result<int> run_explain(Words words) {
-  Parsed parsed;
-  cli::Command command("kubectl bsp explain", "Say in one screen why no rank of a job moves, or why ranks moved.");
-  declare_job(command, parsed);
-  BSP_CHECK_OK(command.parse(words));
-  BSP_CHECK_OK(check_name("JOB", parsed.job));
-  BSP_TRY(const auto shown, get_shown(parsed.access, parsed.job, false));
-  cli::print_lines(screens::explain(shown, now()));
-  return cli::kDone;
-}
-
-Result<int> run_top(Words words) {
-  Parsed parsed;
-  bool once = false;
-  cli::Command command("kubectl bsp top",
-                       "Show a job live, with a bar for each Set and rank: the computing time of a superstep.");
-  declare_job(command, parsed);
-  command.flag("--once", "print one frame", once);
-  BSP_CHECK_OK(command.parse(words));
-  BSP_CHECK_OK(check_name("JOB", parsed.job));
-  bool first = true;
-  const auto draw = [&](cli::ScreenSize size) -> Result<cli::Drawn> {
-    BSP_TRY(const auto shown, get_shown(parsed.access, parsed.job, !first));
-    first = false;
-    return cli::Drawn{screens::top(shown, now(), size), crds::is_finished(shown.job.status.phase)};
-  };
-  return cli::show_live(draw, once);
-}
-
-Result<int> run_timeline(Words words) {
-  Parsed parsed;
-  std::string record;
-  cli::Command command("kubectl bsp timeline",
-                       "Draw a job's run as SVG on standard output: where each rank was, its moves and the pauses.");
-  declare_job(command, parsed);
-  command.text("--record", "FILE", "the job's recorded calls (--record-directory), for α, D and computing time",
-               record);
-  BSP_CHECK_OK(command.parse(words));
-  BSP_CHECK_OK(check_name("JOB", parsed.job));
-  BSP_TRY(const auto shown, get_shown(parsed.access, parsed.job, false));
-  BSP_TRY(const auto calls, screens::calls_of_file(record, shown.job));
-  std::fputs(screens::timeline_svg(shown, calls, Time{}, now()).c_str(), stdout);
-  return cli::kDone;
-}
-
 // Nodes are the administrator's: who may not read them leaves the check to the operator.
 Result<void> check_node(Access access, const std::string& node) {
   BSP_CHECK_OK(check_name("NODE", node));
@@ -126,7 +81,54 @@ Result<int> follow(const Kubectl& kubectl, const std::string& migration) {
   return screens::follow(read, [](const std::string& line) { cli::print_lines({line}); });
 }
 
-Result<int> run_migrate(Words words) {
+}  // namespace
+
+Result<int> explain(Words words) {
+  Parsed parsed;
+  cli::Command command("kubectl bsp explain", "Say in one screen why no rank of a job moves, or why ranks moved.");
+  declare_job(command, parsed);
+  BSP_CHECK_OK(command.parse(words));
+  BSP_CHECK_OK(check_name("JOB", parsed.job));
+  BSP_TRY(const auto shown, get_shown(parsed.access, parsed.job, false));
+  cli::print_lines(screens::explain(shown, now()));
+  return cli::kDone;
+}
+
+Result<int> top(Words words) {
+  Parsed parsed;
+  bool once = false;
+  cli::Command command("kubectl bsp top",
+                       "Show a job live, with a bar for each Set and rank: the computing time of a superstep.");
+  declare_job(command, parsed);
+  command.flag("--once", "print one frame", once);
+  BSP_CHECK_OK(command.parse(words));
+  BSP_CHECK_OK(check_name("JOB", parsed.job));
+  bool first = true;
+  const auto draw = [&](cli::ScreenSize size) -> Result<cli::Drawn> {
+    BSP_TRY(const auto shown, get_shown(parsed.access, parsed.job, !first));
+    first = false;
+    return cli::Drawn{screens::top(shown, now(), size), crds::is_finished(shown.job.status.phase)};
+  };
+  return cli::show_live(draw, once);
+}
+
+Result<int> timeline(Words words) {
+  Parsed parsed;
+  std::string record;
+  cli::Command command("kubectl bsp timeline",
+                       "Draw a job's run as SVG on standard output: where each rank was, its moves and the pauses.");
+  declare_job(command, parsed);
+  command.text("--record", "FILE", "the job's recorded calls (--record-directory), for α, D and computing time",
+               record);
+  BSP_CHECK_OK(command.parse(words));
+  BSP_CHECK_OK(check_name("JOB", parsed.job));
+  BSP_TRY(const auto shown, get_shown(parsed.access, parsed.job, false));
+  BSP_TRY(const auto calls, screens::calls_of_file(record, shown.job));
+  std::fputs(screens::timeline_svg(shown, calls, Time{}, now()).c_str(), stdout);
+  return cli::kDone;
+}
+
+Result<int> migrate(Words words) {
   Parsed parsed;
   bool waits = false;
   screens::MoveWish wish;
@@ -159,7 +161,7 @@ Result<int> run_migrate(Words words) {
   return waits ? follow(kubectl, migration.metadata.name) : cli::kDone;
 }
 
-Result<int> run_drain_plan(Words words) {
+Result<int> drain_plan(Words words) {
   std::string node;
   Access access;
   cli::Command command("kubectl bsp drain-plan",
@@ -193,18 +195,5 @@ Result<int> run_drain_plan(Words words) {
   cli::print_lines(lines);
   return cli::kDone;
 }
-
-int ended(const Result<int>& status) {
-  if (status) return *status;
-  return cli::report_error({status.error().code, screens::printable_lines(status.error().message)}, "kubectl-bsp");
-}
-
-}  // namespace
-
-int explain(Words words) { return ended(run_explain(words)); }
-int top(Words words) { return ended(run_top(words)); }
-int timeline(Words words) { return ended(run_timeline(words)); }
-int migrate(Words words) { return ended(run_migrate(words)); }
-int drain_plan(Words words) { return ended(run_drain_plan(words)); }
 
 }  // namespace bsp::kubectl

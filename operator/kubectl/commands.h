@@ -5,14 +5,16 @@
 #include <span>
 #include <string>
 
+#include "base/core/error.h"
+
 namespace bsp::kubectl {
 
-int explain(std::span<const std::string> words);
-int top(std::span<const std::string> words);
-int timeline(std::span<const std::string> words);
-int migrate(std::span<const std::string> words);
-int checkpoint(std::span<const std::string> words);
-int checkpoints(std::span<const std::string> words);
-int drain_plan(std::span<const std::string> words);
+Result<int> explain(std::span<const std::string> words);
+Result<int> top(std::span<const std::string> words);
+Result<int> timeline(std::span<const std::string> words);
+Result<int> migrate(std::span<const std::string> words);
+Result<int> checkpoint(std::span<const std::string> words);
+Result<int> checkpoints(std::span<const std::string> words);
+Result<int> drain_plan(std::span<const std::string> words);
 
 }  // namespace bsp::kubectl

@@ -8,10 +8,11 @@
 #include "operator/cli/exit_code.h"
 #include "operator/cli/subcommands.h"
 #include "operator/kubectl/commands.h"
+#include "operator/screens/printable.h"
 
 namespace {
 
-int print_version(std::span<const std::string>) {
+bsp::Result<int> print_version(std::span<const std::string>) {
   std::puts("kubectl-bsp " BSP_VERSION);
   return bsp::cli::kDone;
 }
@@ -25,7 +26,8 @@ const bsp::cli::Program kProgram = {"kubectl bsp",
                                      {"checkpoint", "make a checkpoint set of a job now", bsp::kubectl::checkpoint},
                                      {"checkpoints", "list a job's checkpoint sets", bsp::kubectl::checkpoints},
                                      {"drain-plan", "forecast a drain of a node", bsp::kubectl::drain_plan},
-                                     {"version", "print the version", print_version}}};
+                                     {"version", "print the version", print_version}},
+                                    bsp::screens::printable_lines};
 
 // kubectl's users write `kubectl bsp -n science top JOB` too: options in front of the command go behind it.
 std::vector<char*> with_command_first(int argc, char** argv) {

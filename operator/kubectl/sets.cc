@@ -29,36 +29,6 @@ Result<crds::BspJob> job_of(const Kubectl& kubectl, const std::string& name) {
       [&](const Error& e) { return e.in(std::format("BSPJob {} as the cluster has it", name)); });
 }
 
-Result<int> run_checkpoint(Words words) {
-  std::string name;
-  bool waits = false;
-  Access access;
-  cli::Command command("kubectl bsp checkpoint", "Make a checkpoint set of a job now.");
-  command.argument("JOB", "name of the BSPJob", name).required();
-  command.flag("--wait", "wait until it is stored; exit status 0 if it is", waits);
-  declare_access(command, access);
-  BSP_CHECK_OK(command.parse(words));
-  BSP_CHECK_OK(check_name("JOB", name));
-  const Kubectl kubectl(access);
-  BSP_TRY(const crds::BspJob job, job_of(kubectl, name));
-  BSP_TRY(const auto wanted, screens::want_set(job, SystemClock::now()));
-  BSP_TRY(const std::string out, kubectl.annotate({kJobsOfSets, name}, names::kAnnotationCheckpoint, wanted.value));
-  if (!waits) {
-    std::fputs(screens::printable(out.substr(0, out.find('\n'))).append("\n").c_str(), stdout);
-    return cli::kDone;
-  }
-  const Kubectl quiet(access, true);
-  for (;;) {
-    BSP_TRY(const crds::BspJob now, job_of(quiet, name));
-    if (const auto outcome = screens::outcome_of(wanted, now)) {
-      BSP_CHECK_OK(*outcome);
-      std::puts((*outcome)->c_str());
-      return cli::kDone;
-    }
-    ::poll(nullptr, 0, kPollMs);
-  }
-}
-
 constexpr std::string_view kAuthority = "-authority";
 
 // That of the operator of this cluster, which only administrators can read.
@@ -96,7 +66,39 @@ Result<int> export_set(const crds::BspJob& job, std::optional<std::uint64_t> num
   return cli::kDone;
 }
 
-Result<int> run_checkpoints(Words words) {
+}  // namespace
+
+Result<int> checkpoint(Words words) {
+  std::string name;
+  bool waits = false;
+  Access access;
+  cli::Command command("kubectl bsp checkpoint", "Make a checkpoint set of a job now.");
+  command.argument("JOB", "name of the BSPJob", name).required();
+  command.flag("--wait", "wait until it is stored; exit status 0 if it is", waits);
+  declare_access(command, access);
+  BSP_CHECK_OK(command.parse(words));
+  BSP_CHECK_OK(check_name("JOB", name));
+  const Kubectl kubectl(access);
+  BSP_TRY(const crds::BspJob job, job_of(kubectl, name));
+  BSP_TRY(const auto wanted, screens::want_set(job, SystemClock::now()));
+  BSP_TRY(const std::string out, kubectl.annotate({kJobsOfSets, name}, names::kAnnotationCheckpoint, wanted.value));
+  if (!waits) {
+    std::fputs(screens::printable(out.substr(0, out.find('\n'))).append("\n").c_str(), stdout);
+    return cli::kDone;
+  }
+  const Kubectl quiet(access, true);
+  for (;;) {
+    BSP_TRY(const crds::BspJob now, job_of(quiet, name));
+    if (const auto outcome = screens::outcome_of(wanted, now)) {
+      BSP_CHECK_OK(*outcome);
+      std::puts((*outcome)->c_str());
+      return cli::kDone;
+    }
+    ::poll(nullptr, 0, kPollMs);
+  }
+}
+
+Result<int> checkpoints(Words words) {
   std::string name, operators;
   bool exports = false;
   std::optional<std::uint64_t> set;
@@ -115,15 +117,5 @@ Result<int> run_checkpoints(Words words) {
   std::fputs(screens::sets_table(job, SystemClock::now()).c_str(), stdout);
   return cli::kDone;
 }
-
-int end_of(const Result<int>& status) {
-  if (status) return *status;
-  return cli::report_error({status.error().code, screens::printable_lines(status.error().message)}, "kubectl-bsp");
-}
-
-}  // namespace
-
-int checkpoint(Words words) { return end_of(run_checkpoint(words)); }
-int checkpoints(Words words) { return end_of(run_checkpoints(words)); }
 
 }  // namespace bsp::kubectl

@@ -10,7 +10,6 @@
 #include "base/json/fields.h"
 #include "crds/bspjob.h"
 #include "crds/rankmigration.h"
-#include "operator/cli/exit_code.h"
 #include "operator/cli/live.h"
 #include "operator/local/cli/commands.h"
 #include "operator/local/cli/one_job.h"
@@ -56,7 +55,26 @@ Result<int> follow(Store& store, const std::string& migration) {
   return screens::follow(read, [](const std::string& line) { cli::print_lines({line}); });
 }
 
-Result<int> migrate(std::span<const std::string> words) {
+// Locks the node if no operator has run it for kRevival, so that this process may remove its pods.
+Result<Fd> take_over(const Store& store) {
+  const auto deadline = steady_clock::now() + kRevival;
+  for (;;) {
+    auto lock = try_lock_file(store.directory() + "/.node.lock");
+    if (!lock) return lock;
+    if (steady_clock::now() >= deadline) return lock;
+    lock->reset();
+    ::poll(nullptr, 0, static_cast<int>(kPoll.count()));
+  }
+}
+
+void say_deleted(const Resource& resource, const std::string& name) {
+  std::printf("%s \"%s\" deleted\n", full_name(resource, "").substr(0, full_name(resource, "").size() - 1).c_str(),
+              name.c_str());
+}
+
+}  // namespace
+
+Result<int> local_migrate(std::span<const std::string> words) {
   std::optional<std::uint32_t> rank;
   std::string name;
   screens::MoveWish wish;
@@ -84,24 +102,7 @@ Result<int> migrate(std::span<const std::string> words) {
   return waits ? follow(*store, migration.metadata.name) : 0;
 }
 
-// Locks the node if no operator has run it for kRevival, so that this process may remove its pods.
-Result<Fd> take_over(const Store& store) {
-  const auto deadline = steady_clock::now() + kRevival;
-  for (;;) {
-    auto lock = try_lock_file(store.directory() + "/.node.lock");
-    if (!lock) return lock;
-    if (steady_clock::now() >= deadline) return lock;
-    lock->reset();
-    ::poll(nullptr, 0, static_cast<int>(kPoll.count()));
-  }
-}
-
-void say_deleted(const Resource& resource, const std::string& name) {
-  std::printf("%s \"%s\" deleted\n", full_name(resource, "").substr(0, full_name(resource, "").size() - 1).c_str(),
-              name.c_str());
-}
-
-Result<int> delete_it(std::span<const std::string> words) {
+Result<int> local_delete(std::span<const std::string> words) {
   std::string kind, name;
   Place place;
   cli::Command command(
@@ -148,17 +149,6 @@ Result<int> delete_it(std::span<const std::string> words) {
   return fail(ErrorCode::kTimeout,
               std::format("{} {} is still being deleted after 90 s; see: bsp-operator local describe {} {}",
                           resource->kind, name, resource->singular, name));
-}
-
-}  // namespace
-
-int local_migrate(std::span<const std::string> args) {
-  const auto status = migrate(args);
-  return status ? *status : cli::report_error(status.error());
-}
-int local_delete(std::span<const std::string> args) {
-  const auto status = delete_it(args);
-  return status ? *status : cli::report_error(status.error());
 }
 
 }  // namespace bsp::local

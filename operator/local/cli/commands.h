@@ -5,22 +5,24 @@
 #include <span>
 #include <string>
 
+#include "base/core/error.h"
+
 namespace bsp::local {
 
-int local_get(std::span<const std::string> args);
-int local_describe(std::span<const std::string> args);
+Result<int> local_get(std::span<const std::string> args);
+Result<int> local_describe(std::span<const std::string> args);
 // The screens of operator/screens.
-int local_explain(std::span<const std::string> args);
-int local_top(std::span<const std::string> args);
-int local_timeline(std::span<const std::string> args);
+Result<int> local_explain(std::span<const std::string> args);
+Result<int> local_top(std::span<const std::string> args);
+Result<int> local_timeline(std::span<const std::string> args);
 // Prints what the rank has written in all its pods, in order.
-int local_logs(std::span<const std::string> args);
+Result<int> local_logs(std::span<const std::string> args);
 // Creates a RankMigration, as a user of a cluster would.
-int local_migrate(std::span<const std::string> args);
+Result<int> local_migrate(std::span<const std::string> args);
 // Asks for a checkpoint set, as a user of a cluster would; lists those that there are.
-int local_checkpoint(std::span<const std::string> args);
-int local_checkpoints(std::span<const std::string> args);
+Result<int> local_checkpoint(std::span<const std::string> args);
+Result<int> local_checkpoints(std::span<const std::string> args);
 // Waits until the object is gone. If no operator is running, it removes containers, networks and files itself.
-int local_delete(std::span<const std::string> args);
+Result<int> local_delete(std::span<const std::string> args);
 
 }  // namespace bsp::local

@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "base/json/fields.h"
-#include "operator/cli/exit_code.h"
 #include "operator/cli/table.h"
 #include "operator/local/cli/commands.h"
 #include "operator/local/cli/describe.h"
@@ -64,7 +63,9 @@ Result<int> watch(Store& store, const Resource& resource, const std::string& nam
   }
 }
 
-Result<int> get(std::span<const std::string> words) {
+}  // namespace
+
+Result<int> local_get(std::span<const std::string> words) {
   std::string kind = "bspjobs", name;
   Output output = Output::kTable;
   bool watches = false;
@@ -105,7 +106,7 @@ Result<int> get(std::span<const std::string> words) {
   return 0;
 }
 
-Result<int> describe(std::span<const std::string> words) {
+Result<int> local_describe(std::span<const std::string> words) {
   std::string kind, name;
   Place place;
   cli::Command command("bsp-operator local describe", "Print a BSPJob or a RankMigration for people.");
@@ -140,7 +141,7 @@ Result<int> describe(std::span<const std::string> words) {
   return 0;
 }
 
-Result<int> logs(std::span<const std::string> words) {
+Result<int> local_logs(std::span<const std::string> words) {
   std::optional<std::uint32_t> rank;
   std::string name;
   bool follows = false;
@@ -169,21 +170,6 @@ Result<int> logs(std::span<const std::string> words) {
       object = event.object;
     }
   }
-}
-
-}  // namespace
-
-int local_get(std::span<const std::string> args) {
-  const auto status = get(args);
-  return status ? *status : cli::report_error(status.error());
-}
-int local_describe(std::span<const std::string> args) {
-  const auto status = describe(args);
-  return status ? *status : cli::report_error(status.error());
-}
-int local_logs(std::span<const std::string> args) {
-  const auto status = logs(args);
-  return status ? *status : cli::report_error(status.error());
 }
 
 }  // namespace bsp::local

@@ -294,16 +294,14 @@ class Run {
   bool deleted_ = false;
 };
 
-int run_or_resume(std::span<const std::string> args, bool resumes) {
-  auto options = parse(args, resumes);
-  if (!options) return cli::report_error(options.error());
-  auto status = Run(std::move(*options))();
-  return status ? *status : cli::report_error(status.error());
+Result<int> run_or_resume(std::span<const std::string> args, bool resumes) {
+  BSP_TRY(auto options, parse(args, resumes));
+  return Run(std::move(options))();
 }
 
 }  // namespace
 
-int run(std::span<const std::string> args) { return run_or_resume(args, false); }
-int resume(std::span<const std::string> args) { return run_or_resume(args, true); }
+Result<int> run(std::span<const std::string> args) { return run_or_resume(args, false); }
+Result<int> resume(std::span<const std::string> args) { return run_or_resume(args, true); }
 
 }  // namespace bsp::local

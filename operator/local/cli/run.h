@@ -5,10 +5,12 @@
 #include <span>
 #include <string>
 
+#include "base/core/error.h"
+
 namespace bsp::local {
 
-int run(std::span<const std::string> args);
+Result<int> run(std::span<const std::string> args);
 // `bsp-operator local resume`: the same, from the checkpoint sets of a job that `local run` has run (kept_job.h).
-int resume(std::span<const std::string> args);
+Result<int> resume(std::span<const std::string> args);
 
 }  // namespace bsp::local

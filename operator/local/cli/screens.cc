@@ -29,7 +29,9 @@ Result<screens::Shown> get_shown(Store& store, const std::string& name) {
   return screens::shown_of(object, migrations);
 }
 
-Result<int> run_explain(std::span<const std::string> words) {
+}  // namespace
+
+Result<int> local_explain(std::span<const std::string> words) {
   Parsed parsed;
   cli::Command command("bsp-operator local explain", "Say in one screen why no rank moves, or why ranks moved.");
   declare_job(command, parsed);
@@ -40,7 +42,7 @@ Result<int> run_explain(std::span<const std::string> words) {
   return cli::kDone;
 }
 
-Result<int> run_top(std::span<const std::string> words) {
+Result<int> local_top(std::span<const std::string> words) {
   Parsed parsed;
   bool once = false;
   cli::Command command("bsp-operator local top",
@@ -56,7 +58,7 @@ Result<int> run_top(std::span<const std::string> words) {
   return cli::show_live(draw, once);
 }
 
-Result<int> run_timeline(std::span<const std::string> words) {
+Result<int> local_timeline(std::span<const std::string> words) {
   Parsed parsed;
   std::string record;
   cli::Command command("bsp-operator local timeline",
@@ -70,13 +72,5 @@ Result<int> run_timeline(std::span<const std::string> words) {
   std::fputs(screens::timeline_svg(shown, calls, Time{}, SystemClock::now()).c_str(), stdout);
   return cli::kDone;
 }
-
-int ended(const Result<int>& status) { return status ? *status : cli::report_error(status.error()); }
-
-}  // namespace
-
-int local_explain(std::span<const std::string> args) { return ended(run_explain(args)); }
-int local_top(std::span<const std::string> args) { return ended(run_top(args)); }
-int local_timeline(std::span<const std::string> args) { return ended(run_timeline(args)); }
 
 }  // namespace bsp::local

@@ -4,7 +4,6 @@
 #include "base/json/fields.h"
 #include "crds/bspjob.h"
 #include "crds/names.h"
-#include "operator/cli/exit_code.h"
 #include "operator/local/cli/commands.h"
 #include "operator/local/cli/place.h"
 #include "operator/local/cli/resources.h"
@@ -27,7 +26,9 @@ Result<void> annotate(Store& store, kube::Object object, const std::string& valu
   }
 }
 
-Result<int> make_set(std::span<const std::string> words) {
+}  // namespace
+
+Result<int> local_checkpoint(std::span<const std::string> words) {
   std::string name;
   bool waits = false;
   Place place;
@@ -62,7 +63,7 @@ Result<int> make_set(std::span<const std::string> words) {
   }
 }
 
-Result<int> list_sets(std::span<const std::string> words) {
+Result<int> local_checkpoints(std::span<const std::string> words) {
   std::string name;
   Place place;
   cli::Command command("bsp-operator local checkpoints", "List the checkpoint sets of a job.");
@@ -74,17 +75,6 @@ Result<int> list_sets(std::span<const std::string> words) {
   BSP_TRY(const auto job, crds::bsp_job_from_json(object));
   std::fputs(screens::sets_table(job, SystemClock::now()).c_str(), stdout);
   return 0;
-}
-
-}  // namespace
-
-int local_checkpoint(std::span<const std::string> args) {
-  const auto status = make_set(args);
-  return status ? *status : cli::report_error(status.error());
-}
-int local_checkpoints(std::span<const std::string> args) {
-  const auto status = list_sets(args);
-  return status ? *status : cli::report_error(status.error());
 }
 
 }  // namespace bsp::local

@@ -9,6 +9,7 @@
 
 #include "operator/advise/command.h"
 #include "operator/advise/options.h"
+#include "operator/cli/exit_code.h"
 #include "operator/decide/make_plan.h"
 #include "operator/record/line.h"
 #include "tests/unit/decide/world.h"
@@ -60,7 +61,8 @@ class Advise : public ::testing::Test {
     options.insert(options.begin(), {"-f", file});
     testing::internal::CaptureStdout();
     testing::internal::CaptureStderr();
-    status = run(options);
+    const auto ended = run(options);
+    status = ended ? *ended : cli::report_error(ended.error());
     errors = testing::internal::GetCapturedStderr();
     return testing::internal::GetCapturedStdout();
   }

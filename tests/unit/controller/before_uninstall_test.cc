@@ -8,6 +8,7 @@
 #include "base/core/base64.h"
 #include "crds/names.h"
 #include "install_crds.h"
+#include "operator/cli/exit_code.h"
 #include "operator/controller/options.h"
 #include "operator/controller/run.h"
 #include "operator/kinds.h"
@@ -54,7 +55,8 @@ class BeforeUninstall : public kube_test::World {
   std::pair<int, std::string> ask(std::vector<std::string> words) {
     words.insert(words.begin(), {"--kubeconfig", directory_ + "/kubeconfig"});
     ::testing::internal::CaptureStderr();
-    const int code = before_uninstall(words);
+    const auto status = before_uninstall(words);
+    const int code = status ? *status : cli::report_error(status.error());
     return {code, ::testing::internal::GetCapturedStderr()};
   }
   [[nodiscard]] std::size_t jobs() { return client_->list(kBspJob, "").value().size(); }
