@@ -3,19 +3,15 @@
 #include <algorithm>
 #include <format>
 #include <map>
-#include <ranges>
 #include <set>
-#include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 
 #include "base/core/counted.h"
 #include "base/core/first_few.h"
 #include "base/json/fields.h"
 #include "crds/stored_status.h"
-#include "operator/decide/explain.h"
 #include "operator/reconcile/kernel/pods/pods.h"
 #include "operator/reconcile/kernel/rescheduling/move_memory.h"
 #include "operator/reconcile/kernel/rescheduling/rescheduling.h"
@@ -26,21 +22,14 @@ namespace bsp::reconcile {
 
 namespace {
 
-// True above this, False again only well below it, so that the condition doesn't flap.
-constexpr double kMuchThrottled = 0.05, kHardlyThrottled = 0.02;
+// True if it is much throttled, False again only well below that, so that the condition doesn't flap.
+constexpr double kHardlyThrottled = 0.02;
 
 // Supersteps count as missing after so many seconds without one, and so many times what the others took.
 constexpr double kLongSuperstep = 60, kMuchLonger = 10;
 
 // How many seconds after the last rejected message the condition stays.
 constexpr double kRejectedLately = 60;
-
-// As many levels as are shown, the chosen one in their middle where there are enough on both sides.
-std::span<const decide::Level> around(const std::vector<decide::Level>& levels, std::size_t chosen) {
-  const std::size_t shown = std::min(levels.size(), crds::kShownEntries);
-  const std::size_t before = chosen > shown / 2 ? chosen - shown / 2 : 0;
-  return std::span(levels).subspan(std::min(before, levels.size() - shown), shown);
-}
 
 }  // namespace
 
@@ -67,8 +56,6 @@ void show_delay(const Observed& o, const std::string& delay, crds::BspJobStatus&
                  delay.empty() ? "no wave waits for a rank to continue" : delay + "; the other ranks wait for it");
 }
 
-bool is_much_throttled(double share) { return share > kMuchThrottled; }
-
 bool warn_of_throttling(const Observed& o, crds::BspJobStatus& status) {
   const bool limited =
       std::ranges::any_of(status.ranks, [&](const crds::RankPlace& place) { return cpu_limit_of(o, place) > 0; });
@@ -79,7 +66,7 @@ bool warn_of_throttling(const Observed& o, crds::BspJobStatus& status) {
     if (const SidecarFacts* s = o.sidecar(place.seat()); s && s->throttled > share)
       worst = &place, share = s->throttled;
   const bool was = is_on(status, kCpuThrottled);
-  const bool is = share > (was ? kHardlyThrottled : kMuchThrottled);
+  const bool is = was ? share > kHardlyThrottled : is_much_throttled(share);
   if (was == is && crds::find_condition(status.conditions, kCpuThrottled)) return false;
   turn_condition(
       o, status, kCpuThrottled, is, is ? "CPULimit" : "NotThrottled",
@@ -88,23 +75,6 @@ bool warn_of_throttling(const Observed& o, crds::BspJobStatus& status) {
                        worst->rank.value, share * 100, crds::cpu_text(cpu_limit_of(o, *worst)))
          : "no rank is held back by a CPU limit");
   return is;
-}
-
-std::vector<std::uint8_t> held_back_by_limit(const Observed& o) {
-  std::vector<std::uint8_t> held_back(o.job.status.ranks.size());
-  std::unordered_map<std::string_view, double> speed;  // by node; few jobs need it
-  for (std::size_t i = 0; i < held_back.size(); ++i) {
-    const crds::RankPlace& place = o.job.status.ranks[i];
-    const SidecarFacts* sidecar = o.sidecar(place.seat());
-    if (!sidecar || !is_much_throttled(sidecar->throttled)) continue;
-    const std::int64_t limit = cpu_limit_of(o, place);
-    if (limit <= 0) continue;
-    if (speed.empty())
-      for (const observe::NodeFacts& node : o.nodes) speed.emplace(node.name, node.speed);
-    const auto node = speed.find(place.node);
-    held_back[i] = static_cast<double>(limit) < 1000 * (node == speed.end() ? 1 : node->second);
-  }
-  return held_back;
 }
 
 namespace {
@@ -344,43 +314,6 @@ void refresh_status(const Observed& o, crds::BspJobStatus& status) {
   turned("Failed", status.phase == JobPhase::kFailed);
   // All of them are judged anew each time. kubectl wait passes over a condition of an older generation than the object's.
   for (crds::Condition& condition : status.conditions) condition.observed_generation = o.job.metadata.generation;
-}
-
-crds::Decision to_decision(const decide::Plan& plan, const decide::Snapshot& snapshot, Time now, double imbalance,
-                           crds::ReschedulingMode mode) {
-  crds::Decision d;
-  const auto& sets = snapshot.platform.sets;
-  d.superstep = plan.superstep;
-  d.time = now;
-  d.alpha = static_cast<std::uint32_t>(plan.now.alpha);
-  d.alpha_next = static_cast<std::uint32_t>(plan.next.alpha);
-  d.d = plan.now.d;
-  d.d_next = plan.next.d;
-  d.imbalance = imbalance;
-  for (const auto& e : plan.pm_list | std::views::take(crds::kShownEntries))
-    d.potentials.push_back({e.rank, sets[e.target.value].name, e.comp, e.comm, e.mem, e.pm});
-  for (const auto& level : around(plan.levels, plan.chosen_level)) d.levels.push_back({level.level, level.pf});
-  if (!plan.levels.empty()) d.chosen_level = plan.chosen_level;
-  d.objective_before = plan.objective.before;
-  d.objective_after = plan.objective.after;
-  d.planned_moves = static_cast<std::uint32_t>(plan.moves.size());
-  for (const auto& move : plan.moves | std::views::take(crds::kShownEntries))
-    d.moves.push_back({move.rank, sets[move.from_set.value].name, sets[move.to_set.value].name,
-                       snapshot.platform.processor(move.to).name, move.gain_window});
-  std::map<std::string, std::uint32_t> by_reason;
-  for (const auto& stay : plan.stays) ++by_reason[std::string(decide::to_string(stay.reason))];
-  for (const auto& [reason, ranks] : by_reason) d.stays_by_reason.push_back({reason, ranks});
-  for (const auto& stay : plan.stays | std::views::take(crds::kShownEntries))
-    d.stays.push_back({stay.rank, std::string(decide::to_string(stay.reason)), decide::describe(stay, plan, snapshot)});
-  const bool too_little = std::ranges::any_of(
-      plan.stays, [](const auto& stay) { return stay.reason == decide::Reason::kGainBelowMinimum; });
-  d.outcome = plan.moves.empty()                         ? (too_little ? "BelowMinGain" : "NothingToGain")
-              : mode != crds::ReschedulingMode::kMigrate ? "Advised"
-              : plan.rules.takes_back                    ? crds::kTakingBack
-              : plan.rules.tries                         ? crds::kTrying
-                                                         : "Migrating";
-  d.message = decide::headline(plan, snapshot);
-  return d;
 }
 
 }  // namespace bsp::reconcile

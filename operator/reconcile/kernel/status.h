@@ -1,7 +1,6 @@
 // The parts of a job's status that mirror the cluster: conditions, places, counts.
 #pragma once
 
-#include "operator/decide/model/plan.h"
 #include "operator/reconcile/kernel/conditions.h"
 #include "operator/reconcile/kernel/observed.h"
 
@@ -21,11 +20,6 @@ void add_member(wire::EpochPlan& plan, const crds::RankPlace& place, const PodFa
 void show_delay(const Observed& o, const std::string& delay, crds::BspJobStatus& status);
 // A CPU limit of the template that throttles a rank. These return true if the condition has just become True.
 bool warn_of_throttling(const Observed& o, crds::BspJobStatus& status);
-// So much that it is warned of.
-bool is_much_throttled(double share);
-// By rank, whether that limit holds it back (not 0): as much as is warned of, and its node would give more to one thread. Of a limit of
-// more than a thread's share, nothing is concluded.
-std::vector<std::uint8_t> held_back_by_limit(const Observed& o);
 // Ranks that may move but complete no superstep, so none can.
 bool warn_of_no_supersteps(const Observed& o, crds::BspJobStatus& status);
 
@@ -51,9 +45,5 @@ bool warn_of_rejected_reports(const Observed& o, crds::BspJobStatus& status);
 
 // Conditions, ranks per Set, blocked reasons, superstep. A second call changes nothing.
 void refresh_status(const Observed& o, crds::BspJobStatus& status);
-
-// A plan as status.lastDecision shows it.
-crds::Decision to_decision(const decide::Plan& plan, const decide::Snapshot& snapshot, Time now, double imbalance,
-                           crds::ReschedulingMode mode);
 
 }  // namespace bsp::reconcile

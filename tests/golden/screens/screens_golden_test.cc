@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "operator/reconcile/kernel/rescheduling/decision.h"
 #include "operator/reconcile/kernel/status.h"
 #include "operator/screens/drain_plan.h"
 #include "operator/screens/explain.h"

@@ -5,6 +5,8 @@
 #include <format>
 
 #include "crds/names.h"
+#include "operator/reconcile/kernel/rescheduling/decision.h"
+#include "operator/reconcile/kernel/resize/resize.h"
 #include "operator/reconcile/kernel/status.h"
 #include "operator/reconcile/shell/job/progress.h"
 #include "tests/unit/reconcile/world.h"

@@ -7,7 +7,6 @@
 #include "base/core/significant.h"
 #include "operator/observe/snapshot.h"
 #include "operator/reconcile/kernel/resize/resize.h"
-#include "operator/reconcile/kernel/status.h"
 
 namespace bsp::reconcile {
 

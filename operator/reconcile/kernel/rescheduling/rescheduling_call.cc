@@ -11,13 +11,13 @@
 #include "operator/decide/explain.h"
 #include "operator/decide/make_plan.h"
 #include "operator/observe/snapshot.h"
+#include "operator/reconcile/kernel/rescheduling/decision.h"
 #include "operator/reconcile/kernel/rescheduling/failed_moves.h"
 #include "operator/reconcile/kernel/rescheduling/move_memory.h"
 #include "operator/reconcile/kernel/rescheduling/rescheduling.h"
 #include "operator/reconcile/kernel/resize/resize.h"
 #include "operator/reconcile/kernel/seats/free_seats.h"
 #include "operator/reconcile/kernel/seats/postponed_moves.h"
-#include "operator/reconcile/kernel/status.h"
 #include "operator/record/line.h"
 
 namespace bsp::reconcile {

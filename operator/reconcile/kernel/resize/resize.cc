@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <format>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "base/core/counted.h"
 #include "base/json/fields.h"
 #include "crds/stored_status.h"
 #include "operator/reconcile/capacity/resources.h"
-#include "operator/reconcile/kernel/status.h"
 
 namespace bsp::reconcile {
 
@@ -21,6 +22,8 @@ namespace {
 
 // A rank is behind the others if it takes so much longer; less may be noise.
 constexpr double kBehind = 1.1, kLeastGain = 0.05;
+// Of a rank's time.
+constexpr double kMuchThrottled = 0.05;
 // From when on so much is done, it isn't asked for again. Resized: until the share of the time for which it is throttled tells of the
 // new limit alone.
 constexpr Duration kFelt = wire::kThrottleWindow + 5s, kDeferredFor = 5min, kInfeasibleFor = 1h, kNoneFor = 30min;
@@ -303,6 +306,25 @@ double raised_by(const Observed& o, const crds::RankPlace& place) {
   const AppFacts* here = o.app(place.seat());
   if (usual <= 0 || !here || here->cpu_limit <= usual) return 1;
   return static_cast<double>(here->cpu_limit) / static_cast<double>(usual);
+}
+
+bool is_much_throttled(double share) { return share > kMuchThrottled; }
+
+std::vector<std::uint8_t> held_back_by_limit(const Observed& o) {
+  std::vector<std::uint8_t> held_back(o.job.status.ranks.size());
+  std::unordered_map<std::string_view, double> speed;  // by node; few jobs need it
+  for (std::size_t i = 0; i < held_back.size(); ++i) {
+    const crds::RankPlace& place = o.job.status.ranks[i];
+    const SidecarFacts* sidecar = o.sidecar(place.seat());
+    if (!sidecar || !is_much_throttled(sidecar->throttled)) continue;
+    const std::int64_t limit = cpu_limit_of(o, place);
+    if (limit <= 0) continue;
+    if (speed.empty())
+      for (const observe::NodeFacts& node : o.nodes) speed.emplace(node.name, node.speed);
+    const auto node = speed.find(place.node);
+    held_back[i] = static_cast<double>(limit) < 1000 * (node == speed.end() ? 1 : node->second);
+  }
+  return held_back;
 }
 
 }  // namespace bsp::reconcile

@@ -40,5 +40,10 @@ const crds::RankResize* resize_under_way(const Observed& o);
 std::int64_t cpu_limit_of(const Observed& o, const crds::RankPlace& place);
 // How much more CPU the rank has than the template gives it, ratio.
 double raised_by(const Observed& o, const crds::RankPlace& place);
+// So much that it is warned of.
+bool is_much_throttled(double share);
+// By rank, whether that limit holds it back (not 0): as much as is warned of, and its node would give more to one thread. Of a limit of
+// more than a thread's share, nothing is concluded.
+std::vector<std::uint8_t> held_back_by_limit(const Observed& o);
 
 }  // namespace bsp::reconcile
