@@ -30,4 +30,4 @@ endforeach()
 
 bsp_test(application_epochs_test SOURCES applications/epochs_test.cc shim/job.cc epochs/cluster.cc
          ../integration/relay/fake_init.cc DEPS bsp_net bsp_wire bsp_init_control LABELS mpi)
-add_dependencies(application_epochs_test bsp-sidecar bspmpi smith_waterman lu fractal)
+add_dependencies(application_epochs_test bsp-sidecar bspmpi shim_pace smith_waterman lu fractal)

@@ -74,6 +74,9 @@ target_link_libraries(shim_other_mpi PRIVATE shim_other_mpi_library)
 # A tool that a user preloads beside the shim.
 add_library(shim_tool SHARED shim/tool/tool.c)
 target_link_libraries(shim_tool PRIVATE MPI::MPI_C)
+# What paces a program of some length.
+add_library(shim_pace SHARED shim/pace/pace.c)
+target_include_directories(shim_pace SYSTEM PRIVATE ${MPI_C_INCLUDE_DIRS})
 # Programs that open MPI with dlopen, one of them linked with it, and what they open beside it.
 add_executable(shim_opened shim/opened/opened.c)
 target_include_directories(shim_opened SYSTEM PRIVATE ${MPI_C_INCLUDE_DIRS})
@@ -93,7 +96,7 @@ add_library(shim_outlasting_library SHARED shim/outlasting/library.cc)
 target_link_libraries(shim_outlasting_library PRIVATE MPI::MPI_C)
 add_executable(shim_outlasting shim/outlasting/program.c)
 target_link_libraries(shim_outlasting PRIVATE shim_outlasting_library MPI::MPI_C)
-list(APPEND shim_program_targets shim_mpif shim_other_mpi shim_tool shim_opened shim_linked shim_plugin shim_deep shim_deep_plugin shim_outlasting)
+list(APPEND shim_program_targets shim_mpif shim_other_mpi shim_tool shim_pace shim_opened shim_linked shim_plugin shim_deep shim_deep_plugin shim_outlasting)
 
 file(GLOB shim_tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/shim/*_test.cc)
 bsp_test(shim_test SOURCES ${shim_tests} shim/job.cc epochs/cluster.cc ../integration/relay/fake_init.cc

@@ -13,8 +13,8 @@ namespace {
 struct Case {
   const char* program;
   std::uint32_t ranks;
-  std::vector<std::string> arguments;  // for supersteps of at least a millisecond, so that gates aren't outrun
-  std::uint32_t seats = 1;             // ranks of a pod
+  std::vector<std::string> arguments;
+  std::uint32_t seats = 1;  // ranks of a pod
 };
 
 void PrintTo(const Case& c, std::ostream* out) { *out << c.program << " " << c.ranks; }
@@ -33,7 +33,8 @@ TEST_P(Applications, EqualTheSequentialProgramAfterEpochs) {
   constexpr int kEpochs = 4;
   auto [program, ranks, arguments, seats] = GetParam();
   arguments.emplace_back("--verify");
-  Job job({.ranks = ranks, .seats = seats, .program = program, .arguments = arguments, .environment = {}});
+  Job job(
+      {.ranks = ranks, .seats = seats, .program = program, .arguments = arguments, .environment = {}, .paced = true});
   ASSERT_TRUE(job.reach(2)) << job.stderr_of(0);
   for (int i = 1; i < kEpochs; ++i) {
     ASSERT_TRUE(job.turn()) << "epoch " << job.epoch() << "\n" << job.stderr_of(0) << job.stderr_of(1);

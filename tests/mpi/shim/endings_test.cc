@@ -26,20 +26,25 @@ void one_turn(Job& job) {
 }
 
 TEST(Endings, ProgramContinuesAfterFinalize) {
-  Job job({.ranks = 2, .program = "shim_lifecycle", .arguments = {"100", "finalize"}, .environment = {}});
+  Job job(
+      {.ranks = 2, .program = "shim_lifecycle", .arguments = {"100", "finalize"}, .environment = {}, .paced = true});
   one_turn(job);
   job.expect_ok();
 }
 
 TEST(Endings, SessionOutlivesFinalize) {
-  Job job({.ranks = 3, .program = "shim_lifecycle", .arguments = {"100", "session"}, .environment = {}});
+  Job job({.ranks = 3, .program = "shim_lifecycle", .arguments = {"100", "session"}, .environment = {}, .paced = true});
   one_turn(job);
   job.expect_ok();
 }
 
 TEST(Endings, ProgramExitsWithoutFinalize) {
-  Job job({.ranks = 2, .program = "shim_lifecycle", .arguments = {"100", "exit"}, .environment = {}});
+  Job job({.ranks = 2, .program = "shim_lifecycle", .arguments = {"100", "exit"}, .environment = {}, .paced = true});
   one_turn(job);
+  ASSERT_TRUE(job.reach(100)) << job.stderr_of(0);
+  // No rank may be in MPI any more: there, a connection that closes without MPI_Finalize is an error.
+  for (Process& program : job.programs) EXPECT_EQ(program.read_line(60s), "said before the end");
+  for (Process& program : job.programs) program.signal(SIGUSR2);
   job.expect_ok();
 }
 
@@ -48,8 +53,9 @@ TEST(Endings, RankThatAShellStartedStays) {
   const std::string shell = std::filesystem::relative("/bin/sh", BSP_BINARY_DIR "/bin").string();
   Job job({.ranks = 2,
            .program = shell,
-           .arguments = {"-c", BSP_BINARY_DIR "/bin/shim_allreduce 1500; exit $?"},
-           .environment = {std::string(names::kEnvInitPid) + "=" + std::to_string(getpid())}});
+           .arguments = {"-c", BSP_BINARY_DIR "/bin/shim_allreduce 100; exit $?"},
+           .environment = {std::string(names::kEnvInitPid) + "=" + std::to_string(getpid())},
+           .paced = true});
   ASSERT_TRUE(job.reach(3)) << job.stderr_of(0);
   ASSERT_EQ(job.gate(), Job::Gate::kPostponed) << job.stderr_of(0);
   EXPECT_TRUE(job.reasons().contains("a program that a shell or another process started")) << job.reasons();
@@ -88,7 +94,8 @@ TEST(Endings, LibraryEndsMpiInADestructor) {
 }
 
 TEST(Endings, AbortEndsTheRankWithItsCode) {
-  Job job({.ranks = 2, .program = "shim_lifecycle", .arguments = {"100", "abort", "42"}, .environment = {}});
+  Job job(
+      {.ranks = 2, .program = "shim_lifecycle", .arguments = {"100", "abort", "42"}, .environment = {}, .paced = true});
   one_turn(job);
   const int status = job.wait(1);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 42) << status;
@@ -99,7 +106,11 @@ TEST(Endings, AbortEndsTheRankWithItsCode) {
 
 // It may have lost a rank, of which the operator hears later.
 TEST(Endings, AbortAfterAnErrorOfMpiIsNoVerdict) {
-  Job job({.ranks = 2, .program = "shim_lifecycle", .arguments = {"100", "failed", "42"}, .environment = {}});
+  Job job({.ranks = 2,
+           .program = "shim_lifecycle",
+           .arguments = {"100", "failed", "42"},
+           .environment = {},
+           .paced = true});
   one_turn(job);
   const int status = job.wait(1);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 42) << status;
@@ -108,7 +119,7 @@ TEST(Endings, AbortAfterAnErrorOfMpiIsNoVerdict) {
 }
 
 TEST(Endings, FatalErrorEndsTheRankAndIsReported) {
-  Job job({.ranks = 2, .program = "shim_lifecycle", .arguments = {"100", "fatal"}, .environment = {}});
+  Job job({.ranks = 2, .program = "shim_lifecycle", .arguments = {"100", "fatal"}, .environment = {}, .paced = true});
   one_turn(job);
   const int status = job.wait(1);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) != 0) << status;
@@ -117,7 +128,7 @@ TEST(Endings, FatalErrorEndsTheRankAndIsReported) {
 
 // A session isn't carried over, but the program finds its job.
 TEST(Endings, ProgramUsesOnlySessions) {
-  Job job({.ranks = 2, .program = "shim_sessions", .arguments = {"300"}, .environment = {}});
+  Job job({.ranks = 2, .program = "shim_sessions", .arguments = {"300"}, .environment = {}, .paced = true});
   ASSERT_TRUE(job.reach(3)) << job.stderr_of(0);
   ASSERT_EQ(job.gate(), Job::Gate::kPostponed) << job.stderr_of(0);
   EXPECT_TRUE(job.reasons().contains("an MPI session of the program's own")) << job.reasons();

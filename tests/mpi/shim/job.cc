@@ -1,9 +1,11 @@
 #include "tests/mpi/shim/job.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -35,6 +37,11 @@ Job::Job(Options options)
       stopped_(options_.ranks),
       exited_(options_.ranks, -1) {
   for (std::uint32_t pod = 0; pod < cluster.pods(); ++pod) cluster.start_sidecar(pod);
+  if (options_.paced) {
+    std::ofstream(pace()) << std::string(sizeof allowed_, '\0');
+    options_.preload = BSP_BINARY_DIR "/bin/libshim_pace.so:" + options_.preload;
+    options_.environment.push_back("BSP_TEST_PACE=" + pace());
+  }
   for (std::uint32_t r = 0; r < options_.ranks; ++r) {
     std::vector<std::string> command = options_.wrapper;
     command.push_back(BSP_BINARY_DIR "/bin/" + options_.program);
@@ -82,6 +89,7 @@ void Job::drop_gate(std::uint32_t voter) {
   cluster.call(voter, wire::kCancelGate);
   for (std::uint32_t r = 0; r < options_.ranks; ++r)
     EXPECT_TRUE(until([&] {
+      allow(completed(r) + 1);
       auto now = status(r);
       return now["gate_superstep"] == 0 && now["gate_committed"] == false && now["blocked_reason"] == "";
     })) << status(r).dump();
@@ -119,7 +127,15 @@ bool Job::all_stopped() {
   return all;
 }
 
+void Job::allow(std::uint64_t supersteps) {
+  if (!options_.paced || supersteps <= allowed_) return;
+  allowed_ = supersteps;
+  const Fd file(::open(pace().c_str(), O_WRONLY | O_CLOEXEC));
+  EXPECT_EQ(::pwrite(file.get(), &allowed_, sizeof allowed_, 0), ssize_t{sizeof allowed_});
+}
+
 bool Job::reach(std::uint64_t s) {
+  allow(s);
   for (std::uint32_t r = 0; r < options_.ranks; ++r) {
     bool there = until([&] {
       all_stopped();
@@ -147,11 +163,13 @@ std::uint64_t Job::commit(std::uint64_t ahead) {
     if (std::ranges::any_of(exited_, [](int e) { return e != -1; })) return 0;
   }
   for (std::uint32_t r = 0; r < options_.ranks; ++r) cluster.call(r, wire::kCommitGate, {{"superstep", target}});
+  allow(target);
   return target;
 }
 
 Job::Gate Job::poll_gate(std::uint32_t edges) {
   if (all_stopped()) return Gate::kStopped;
+  allow(completed() + 1);
   for (std::uint32_t r = 0; r < options_.ranks; ++r) {
     if (exited_[r] != -1) return Gate::kEnded;
     if (status(r)["postponed"].get<std::uint32_t>() >= edges) return Gate::kPostponed;
@@ -204,6 +222,7 @@ std::string Job::reasons() {
 }
 
 int Job::wait(std::uint32_t rank, std::chrono::milliseconds limit) {
+  allow(~std::uint64_t{0});
   auto deadline = std::chrono::steady_clock::now() + limit;
   while (exited_[rank] == -1 && std::chrono::steady_clock::now() < deadline) {
     all_stopped();
@@ -239,7 +258,7 @@ void Job::go_through(int epochs, std::uint64_t supersteps) {
 }
 
 void expect_postponed_until_released(const std::string& program, const std::string& thing, const std::string& reason) {
-  Job job({.ranks = 2, .program = program, .arguments = {"100", thing}, .environment = {}});
+  Job job({.ranks = 2, .program = program, .arguments = {kMany, thing}, .environment = {}});
   ASSERT_TRUE(job.reach(3)) << job.stderr_of(0);
   ASSERT_EQ(job.gate(), Job::Gate::kPostponed) << job.stderr_of(0);
   EXPECT_TRUE(job.reasons().contains(reason)) << job.reasons();
@@ -251,7 +270,7 @@ void expect_postponed_until_released(const std::string& program, const std::stri
   ASSERT_EQ(job.wait_for_gate(kForever), Job::Gate::kStopped) << job.reasons() << job.stderr_of(0) << job.stderr_of(1);
   job.next_epoch();
   ASSERT_TRUE(job.turn());
-  job.expect_ok();
+  job.finish_ok();
 }
 
 void Job::finish_ok() {

@@ -27,6 +27,8 @@ class Job {
     std::vector<std::string> environment;
     std::vector<std::string> wrapper{};  // a command that runs the program
     std::string preload = BSP_BINARY_DIR "/bin/libbspmpi.so";
+    // The program has some number of supersteps, which end with MPI_Barrier: it begins those that the test asks for, and all in wait().
+    bool paced = false;
     std::chrono::milliseconds first_epoch_after{0};  // the programs wait for it, as for a pod that isn't there yet
   };
   explicit Job(Options options);
@@ -86,8 +88,11 @@ class Job {
  private:
   void open(std::uint64_t epoch);
   bool all_stopped();  // also reports stops to the sidecars
+  [[nodiscard]] std::string pace() const { return cluster.home(0) + ".pace"; }
+  void allow(std::uint64_t supersteps);  // … of a paced program, in all; never fewer than before
 
   Options options_;
+  std::uint64_t allowed_ = 0;
   std::vector<std::unique_ptr<FakeInit>> inits_;
   std::vector<bool> stopped_;
   std::vector<int> exited_;  // waitpid status, -1 while it runs

@@ -9,10 +9,10 @@ namespace bsp::test {
 namespace {
 
 TEST(Shim, ReportsTheMostCalledCollective) {
-  Job job({.ranks = 2, .program = "shim_allreduce", .arguments = {"300"}, .environment = {}});
+  Job job({.ranks = 2, .program = "shim_allreduce", .arguments = {"100"}, .environment = {}, .paced = true});
   job.go_through(1);
   job.expect_ok();
-  EXPECT_EQ(job.status(1)["completed"], 300) << "barriers";
+  EXPECT_EQ(job.status(1)["completed"], 100) << "barriers";
   EXPECT_EQ(job.status(1)["collective"], "MPI_Allreduce") << "five to each barrier";
 }
 
@@ -69,7 +69,7 @@ TEST(Shim, AMessageRightBeforeTheEdgeIsOfItsSuperstep) {
 
 // What a collective brings every rank alike makes no partners.
 TEST(Shim, NoRankIsAPartnerForAnAllreduce) {
-  Job job({.ranks = 3, .program = "shim_allreduce", .arguments = {"300"}, .environment = {}});
+  Job job({.ranks = 3, .program = "shim_allreduce", .arguments = {"100"}, .environment = {}, .paced = true});
   ASSERT_TRUE(job.reach(20));
   const nlohmann::json report = job.cluster.call(0, wire::kReport, {{"since", 0}}).header;
   EXPECT_FALSE(report.contains("partners")) << report.dump();

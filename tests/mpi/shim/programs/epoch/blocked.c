@@ -1,5 +1,5 @@
 /* blocked SUPERSTEPS THING: holds something that can't be carried over an epoch until some rank gets SIGUSR1, and uses
- * it all the time. Then it releases it and runs SUPERSTEPS supersteps more. */
+ * it all the time. Then it releases it and runs SUPERSTEPS supersteps more, or until another SIGUSR1. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -27,7 +27,7 @@
 enum { kLargeMessages = 9, kLarge = 8 << 20 };
 
 static volatile sig_atomic_t enough = 0;
-static void on_signal(int number) { enough = number; }
+static void on_signal(int number) { (void)number, ++enough; }
 
 static int unlisted;             /* the system has no memory for a list of descriptors */
 DIR* opendir(const char* path) { /* replaces the C library's, for the shim too */
@@ -207,7 +207,7 @@ int main(int argc, char** argv) {
     }
     int release = enough, any = 0;
     MPI_Allreduce(&release, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-    if (left_over > 0) --left_over;
+    if (left_over > 0) left_over = any > 1 ? 0 : left_over - 1;
     if (any && left_over == -1) { /* remove it */
       left_over = n;
       if (!strcmp(thing, "exposed")) {

@@ -1,5 +1,5 @@
 /* blocked_files SUPERSTEPS THING: has an MPI file open that can't be closed at a gate, until some rank gets SIGUSR1.
- * Then it runs SUPERSTEPS supersteps more. */
+ * Then it runs SUPERSTEPS supersteps more, or until another SIGUSR1. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -12,7 +12,7 @@
 #include "failing_open.h"
 
 static volatile sig_atomic_t enough = 0;
-static void on_signal(int number) { enough = number; }
+static void on_signal(int number) { (void)number, ++enough; }
 
 /* Storage that has failed to write a file. Linux reports this once to each of those who have it open. */
 static ino_t lost;
@@ -154,7 +154,7 @@ int main(int argc, char** argv) {
     }
     if (s == 2 && !strcmp(thing, "descriptors")) take_all_descriptors(); /* the ranks are connected by now */
     MPI_Allreduce(&release, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-    if (left_over > 0) --left_over;
+    if (left_over > 0) left_over = any > 1 ? 0 : left_over - 1;
     if (locking >= 0 && left_over == -1) expect_lock();
     if (any && left_over == -1) { /* remove what holds it back */
       left_over = n;

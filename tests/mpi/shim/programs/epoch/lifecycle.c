@@ -1,6 +1,6 @@
 /* lifecycle SUPERSTEPS END [CODE]: what a program may call before MPI_Init and after MPI_Finalize, and how it ends:
  * "finalize" and continue, "session" that is open beyond MPI_Finalize, "abort" with CODE, "fatal" error, "exit" without
- * MPI_Finalize. */
+ * MPI_Finalize upon SIGUSR2. */
 #include "check.h"
 
 static int deleted = 0;
@@ -54,6 +54,10 @@ int main(int argc, char** argv) {
   const char* end = argc > 2 ? argv[2] : "finalize";
   int initialized = -1, finalized = -1, version = 0, subversion = 0, length = 0, provided = -1, level = -1;
   char library[MPI_MAX_LIBRARY_VERSION_STRING], host[MPI_MAX_PROCESSOR_NAME];
+  sigset_t told;
+  sigemptyset(&told);
+  sigaddset(&told, SIGUSR2);
+  sigprocmask(SIG_BLOCK, &told, NULL);
   MPI_Initialized(&initialized);
   MPI_Finalized(&finalized);
   MPI_Get_version(&version, &subversion);
@@ -103,7 +107,9 @@ int main(int argc, char** argv) {
     return 5;
   }
   if (!strcmp(end, "exit")) {
-    sleep(1); /* until no rank is in MPI: there a connection closed without MPI_Finalize is an error */
+    int number;
+    fflush(stdout);
+    sigwait(&told, &number);
     printf("ok lifecycle exit\n");
     exit(0);
   }
