@@ -141,6 +141,7 @@ TEST_F(DeadMan, ContinuesTheProgramOnceASidecarVouches) {
   auto before = count();
   std::this_thread::sleep_for(300ms);  // nothing must happen in this time
   EXPECT_EQ(count(), before);
+  operator_speaks();  // to the peers: else they say, before it has spoken to the new sidecar, that they are cut off as well
   start_sidecar(kRank);
   operator_speaks();
   wait_for_progress();
