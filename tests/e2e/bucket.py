@@ -1,7 +1,9 @@
 """A real S3 server for end-to-end tests: versitygw (tests/cluster/components/versitygw), which keeps a bucket's objects as files in a
 directory. ./dev test compiles it where Go is; without it the tests that need it are skipped."""
+import contextlib
 import os
 import pathlib
+import random
 import shutil
 import socket
 import subprocess
@@ -23,9 +25,12 @@ def need_server():
 
 
 def free_port(address="127.0.0.1"):
-    with socket.socket() as probe:
-        probe.bind((address, 0))
-        return probe.getsockname()[1]
+    """Below the ports that the kernel gives to those who name none: nobody takes it before the server listens, or between two starts."""
+    for port in random.sample(range(20000, 32768), 1000):
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind((address, port))
+            return port
+    raise AssertionError("no free port")
 
 
 class BucketServer:

@@ -15,6 +15,7 @@ import unittest
 import cluster_job
 import cluster_nodes
 import release_files
+from bucket import free_port
 from cluster_job import CHART, STATE, bsp_job, helm, job_of, kubectl, release, skip, until_told, wait_for
 from kubernetes_run_test import InANamespace
 from kubernetes_setup import RELEASE, SYSTEM
@@ -22,12 +23,6 @@ from local_job import ON_HOST
 from release_install_test import succeed
 
 REGISTRY = STATE / "bin/registry"
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def answers(port):

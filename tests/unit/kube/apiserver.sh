@@ -14,8 +14,17 @@ cd "$directory"
 umask 077
 rm -rf etcd  # what the last run has stored
 
-free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
-client=$(free_port) peer=$(free_port) port=$(free_port)
+# Below the ports that the kernel gives to those who name none: nobody takes one before its server listens.
+read -r client peer port < <(python3 - <<'PYTHON'
+import contextlib, random, socket
+free = []
+for port in random.sample(range(20000, 32768), 1000):
+    with contextlib.suppress(OSError), socket.socket() as probe:
+        probe.bind(("127.0.0.1", port))
+        free.append(port)
+print(*free[:3])
+PYTHON
+)
 
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout ca.key -out ca.crt -days 2 -subj /CN=test-ca \
   -addext keyUsage=critical,keyCertSign 2>/dev/null

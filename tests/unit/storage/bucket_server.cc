@@ -18,6 +18,8 @@
 #include <sstream>
 #include <vector>
 
+#include "tests/unit/controller/http_get.h"
+
 extern char** environ;
 
 namespace bsp::storage {
@@ -126,9 +128,7 @@ BucketServer::BucketServer() {
   fs::create_directories(directory_ / "meta");
   std::ofstream(directory_ / "keys" / "AWS_ACCESS_KEY_ID") << kAccessKey << "\n";  // as people make Secrets
   std::ofstream(directory_ / "keys" / "AWS_SECRET_ACCESS_KEY") << kSecretKey;
-  {
-    const Fd reserved = listening(port_);
-  }
+  port_ = static_cast<std::uint16_t>(controller::free_port());
   const std::vector<std::string> words = {
       server_program(),    "--port",           std::format("127.0.0.1:{}", port_), "--quiet", "posix", "--sidecar",
       directory_ / "meta", directory_ / "data"};
