@@ -4,7 +4,9 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <format>
 #include <random>
@@ -45,7 +47,7 @@ inline std::string get_on(int socket, const std::string& path) {
   if (::send(socket, request.data(), request.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(request.size())) return "";
   std::string answer;
   char buffer[4096];
-  for (ssize_t n = 0; (n = ::recv(socket, buffer, sizeof buffer, 0)) > 0;)
+  for (ssize_t n = 0; (n = TEMP_FAILURE_RETRY(::recv(socket, buffer, sizeof buffer, 0))) > 0;)
     answer.append(buffer, static_cast<std::size_t>(n));
   return answer;
 }

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <barrier>
@@ -29,13 +30,13 @@ class LinkGroupTest : public testing::Test {
     return o;
   }
   void listen(const LinkGroup::Options& o) {
-    auto group = LinkGroup::listen(ca.context(o.identities[o.self]), o, "127.0.0.1:0");
+    auto group = LinkGroup::listen(ca.context(o.identities[o.self]), o, host + ":0");
     ASSERT_TRUE(group) << group.error().message;
     groups.push_back(std::move(*group));
   }
   std::vector<std::string> addresses() const {
     std::vector<std::string> all;
-    for (const auto& group : groups) all.push_back(std::format("127.0.0.1:{}", group->port()));
+    for (const auto& group : groups) all.push_back(std::format("{}:{}", host, group->port()));
     return all;
   }
   void start(std::uint32_t members, Mechanism mechanism = Mechanism::kSnapshot) {
@@ -55,6 +56,8 @@ class LinkGroupTest : public testing::Test {
   }
 
   net::Ca ca;
+  // This process' own, so that nobody takes a member's port while it restarts.
+  std::string host = std::format("127.{}.{}.1", 1 + ::getpid() / 250 % 250, ::getpid() % 250);
   std::uint32_t resources = 1;
   std::vector<std::unique_ptr<LinkGroup>> groups;
 };
@@ -160,10 +163,10 @@ TEST_F(LinkGroupTest, OthersContinueWhenAMemberDiesMidDecision) {
   // Member 0 decides, holds everyone's grant, and dies.
   std::optional<LinkGroup::Decision> held(std::move(groups[0]->decide(kPatience).value()));
   groups[0].reset();
-  auto decision = groups[2]->decide(kPatience);
-  ASSERT_TRUE(decision) << decision.error().message;
-  EXPECT_TRUE(decision->view().lost(0));
-  EXPECT_FALSE(decision->view().lost(1));
+  EXPECT_TRUE(eventually([&] {  // a member whose thread is held up is lost for a while, too
+    const auto decision = groups[2]->decide(kPatience);
+    return decision && decision->view().lost(0) && !decision->view().lost(1);
+  }));
 }
 
 TEST_F(LinkGroupTest, UnclaimedViewIsReleased) {
@@ -301,6 +304,7 @@ TEST_F(LinkGroupTest, ResourcesAreIdentifiedByName) {
 }
 
 TEST_F(LinkGroupTest, ResolvesHostNames) {
+  host = "127.0.0.1";
   listen(options(0, 2));
   listen(options(1, 2));
   std::vector<std::string> all;

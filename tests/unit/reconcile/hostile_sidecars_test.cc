@@ -288,16 +288,17 @@ TEST_F(HostileSidecars, EndlessPushesAreThrottled) {
   const std::size_t before = pushing.asked();
   ASSERT_TRUE(comes([&](const auto&) { return pushing.asked() >= before + 20; }));
   // An upper limit on the rate: ten a second, and the rest of the first burst.
+  const std::size_t asked = pushing.asked() - before;
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();
-  EXPECT_LE(static_cast<double>(pushing.asked() - before), 30 + 12 * seconds);
+  EXPECT_LE(static_cast<double>(asked), 30 + 12 * seconds);
 }
 
-TEST_F(HostileSidecars, AThousandHalfFramesAtTheirLimitCostNoMoreThanTheirConnections) {
+TEST_F(HostileSidecars, HundredsOfHalfFramesAtTheirLimitCostNoMoreThanTheirConnections) {
   rlimit files{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &files), 0);
   files.rlim_cur = files.rlim_max;
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &files), 0);
-  constexpr std::size_t kMany = 1000;
+  constexpr std::size_t kMany = 300;  // on a starved machine more handshakes at once would all take too long
   ASSERT_GT(files.rlim_cur, 4 * kMany);
   const std::size_t limit = wire::answer_limits(wire::kWatch).json.bytes;
   // All but the last byte, and then nothing.
@@ -315,7 +316,7 @@ TEST_F(HostileSidecars, AThousandHalfFramesAtTheirLimitCostNoMoreThanTheirConnec
   track();
   EXPECT_TRUE(comes([&](const auto& facts) { return heard(facts, "honest") && *sent >= kMany / 2; })) << *sent;
   // Both ends are in this process: per link 64 KiB here, as much to be sent there, and two ends of TLS.
-  EXPECT_LT(resident_kib() - before, 350L << 10);
+  EXPECT_LT(resident_kib() - before, 350 * long{kMany});
 }
 
 }  // namespace

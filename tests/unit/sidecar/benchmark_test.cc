@@ -97,8 +97,10 @@ TEST(BenchmarkThread, FinishesByItselfOrEndsWhenAsked) {
   }
   BenchmarkThread stopped;
   stopped.stop();
+  const int done = stopped.rounds();   // some, if this thread was held up
   std::this_thread::sleep_for(300ms);  // in which it would have finished on an idle machine
-  EXPECT_FALSE(stopped.result());
+  EXPECT_LE(stopped.rounds(), done + 1);
+  EXPECT_TRUE(!stopped.result() || stopped.rounds() >= BenchmarkThread::kEnough);
   const auto begun = std::chrono::steady_clock::now();
   {
     BenchmarkThread destroyed;
