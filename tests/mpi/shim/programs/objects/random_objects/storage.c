@@ -101,6 +101,9 @@ const Kind window_kind = {"window", make_window, use_window, end_window};
 
 /* --- Files ----------------------------------------------------------------------------------------------------------- */
 
+/* Open MPI 5.0 crashes if one thread begins or completes a request of a file while another is in MPI: it locks no list of them. */
+static int file_requests = 0, talking_threads = 0;
+
 typedef struct {
   MPI_File file;
   MPI_Comm comm;
@@ -133,13 +136,18 @@ static void* make_file(int id) {
   return f;
 }
 
+static void await(MPI_Request* request) {
+  file_requests -= *request != MPI_REQUEST_NULL;
+  MPI_Wait(request, MPI_STATUS_IGNORE);
+}
+
 /* Each turn writes one number of this rank behind its last one. */
 static void use_file(void* data, int id, int s) {
   (void)s;
   File* f = data;
   MPI_Offset at = -1;
   int in = -1;
-  MPI_Wait(&f->request, MPI_STATUS_IGNORE);
+  await(&f->request);
   const int turn = f->turn++;
   f->out = 1000 * id + 10 * turn + f->mine;
   if (f->has_view) {
@@ -155,16 +163,18 @@ static void use_file(void* data, int id, int s) {
     return;
   }
   const MPI_Offset here = (MPI_Offset)sizeof(int) * (turn * f->members + f->mine);
-  if (draw(2))
+  if (draw(2) && talking_threads == 0) {
     MPI_File_iwrite_at(f->file, here, &f->out, 1, MPI_INT, &f->request);
-  else
+    ++file_requests;
+  } else {
     MPI_File_write_at_all(f->file, here, &f->out, 1, MPI_INT, MPI_STATUS_IGNORE);
+  }
 }
 
 static void end_file(void* data, int id) {
   File* f = data;
   int in = -1;
-  MPI_Wait(&f->request, MPI_STATUS_IGNORE);
+  await(&f->request);
   MPI_Barrier(f->comm); /* all have written; MPI_File_sync would fail while another file has a request (Open MPI 5.0) */
   for (int t = 0; t < f->turn; ++t) {
     const MPI_Offset at = f->has_view ? t : (MPI_Offset)sizeof(int) * (t * f->members + f->mine);
@@ -215,7 +225,10 @@ static void* make_thread(int id) {
   MPI_Query_thread(&level);
   w->comm = MPI_COMM_NULL;
   const int talks = draw(2);
-  if (level == MPI_THREAD_MULTIPLE && talks) MPI_Comm_dup(base, &w->comm);
+  if (level == MPI_THREAD_MULTIPLE && talks && file_requests == 0) {
+    MPI_Comm_dup(base, &w->comm);
+    ++talking_threads;
+  }
   pthread_mutex_init(&w->lock, NULL);
   pthread_cond_init(&w->turned, NULL);
   CHECK(pthread_create(&w->thread, NULL, work, w) == 0);
@@ -243,7 +256,10 @@ static void end_thread(void* data, int id) {
   pthread_mutex_unlock(&w->lock);
   CHECK(pthread_join(w->thread, NULL) == 0);
   note(w->done);
-  if (w->comm != MPI_COMM_NULL) MPI_Comm_free(&w->comm);
+  if (w->comm != MPI_COMM_NULL) {
+    MPI_Comm_free(&w->comm);
+    --talking_threads;
+  }
   pthread_cond_destroy(&w->turned);
   pthread_mutex_destroy(&w->lock);
   free(w);
