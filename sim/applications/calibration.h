@@ -37,17 +37,17 @@ inline constexpr double kBarrierPerOutsider = 50e-6, kBarrierPerTrunk = 30e-6;
 // with T = 115.6 ns from the statements about moves (docs/reproduction.md).
 inline constexpr double kImageCopies = 2, kMig = 0.005;
 // A call that moves costs a superstep: printed iii − ii of one move is 0.35, 0.21 and 0.11 s with 25, 50 and 100
-// processes of Lattice Boltzmann, and a superstep 0.35, 0.22 and 0.12. The decision doesn't know it. The paper of 2016,
-// on Grid'5000, has no such cost.
-inline constexpr bool kMoveRepeats = true, kMoveRepeatsOnGrid5000 = false;
+// processes of Lattice Boltzmann, and a superstep 0.35, 0.22 and 0.12. The decision doesn't know it.
+inline constexpr bool kMoveRepeats = true;
 
 // Seconds of a rescheduling call by number of processes. Fitted: (ii − i) / calls of Lattice Boltzmann with 10, 25, 50
 // and 100 processes; extrapolated to 200 with the slope from 50 to 100.
 inline constexpr std::array<CallCost::Point, 5> kCall{
     {{10, 0.333}, {25, 0.656}, {50, 0.787}, {100, 0.885}, {200, 1.081}}};
-// The fraction of that for each application; not part of the model. Fitted in the same way.
+// The fraction of that for each application; not part of the model. Fitted in the same way. Grid'5000's: Ascending's (ii − i) / calls, to
+// compare other heuristics there.
 inline constexpr double kCallOfLatticeBoltzmann = 1, kCallOfSmithWaterman = 0.74, kCallOfLu = 0.17,
-                        kCallOfFractal = 0.58, kCallOnGrid5000 = 0.26;
+                        kCallOfFractal = 0.58, kCallOnGrid5000 = 0.29;
 
 // Barriers per superstep of the fractal application; the others have one. Fitted: scenario i of domain 40 with 25 and
 // 50 processes, where the barrier is 3 and 30 % of the time.
@@ -70,17 +70,6 @@ inline constexpr double kBeta = 0.5;   // assumed
 // The order in which Frontal's processes leave it, printed for 50 of them (Lattice Boltzmann; they work equally long).
 inline constexpr std::array<std::uint32_t, 6> kPrintedOrder{38, 40, 42, 39, 41, 37};
 
-// --- Grid'5000, MigCube and MigHull ----------------------------------------------------------------------------------
-// Machines by site, with the cores that Grid'5000 documents, and their power as in SimGrid's own description of Grid'5000
-// (g5k.xml, Gflop/s). The initial mappings count a machine as one processor of its whole power: Ascending begins with
-// Capricorne, CPU puts three or four processes on each Suno and none on Capricorne, and processes on one machine share its
-// first core. Moves go to free cores. Nothing else makes CPU, a mapping by power, the slowest one: if the mapping's powers
-// were the simulation's speeds, no mapping would be faster.
-inline constexpr double kPowerChicon = 8.9618, kPowerCapricorne = 4.7233, kPowerSuno = 23.53;
-// Instructions/s of a core. Fitted: Chicon's to scenario i of Ascending and Descending (two on a machine), Suno's to that
-// of CPU (four), Capricorne's to scenario iii.
-inline constexpr double kSpeedChicon = 0.4211e9, kSunoPerChicon = 1.597, kCapricornePerChicon = 1.79;
-
 // --- LU --------------------------------------------------------------------------------------------------------------
 // Instructions per updated cell, fitted to scenario i; bytes per cell in an image, from "five processes of 25 leave
 // Corisco at superstep 11".
@@ -91,9 +80,8 @@ inline constexpr double kLuUpdate = 960, kLuMemory = 0.9;
 // candidates by one half of the cells, and predicts the other half.
 struct Choice {
   double image_copies = kImageCopies;
-  double mig = kMig;                                    // s
-  decide::Horizon horizon = kHorizon;                   // of the viability test
-  double capricorne_per_chicon = kCapricornePerChicon;  // speed of a core ÷ speed of a core
+  double mig = kMig;                   // s
+  decide::Horizon horizon = kHorizon;  // of the viability test
 
   auto operator<=>(const Choice&) const = default;
   bool operator==(const Choice&) const = default;

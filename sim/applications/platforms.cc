@@ -3,6 +3,8 @@
 #include <format>
 #include <limits>
 
+#include "sim/grid5000/platform.h"
+
 namespace bsp::sim {
 namespace {
 
@@ -40,17 +42,6 @@ Trunk trunk(std::string from, std::string to) {
   return {std::move(from), std::move(to), {.bandwidth = kUnlimited, .latency = 0, .shared = false}};
 }
 
-struct Site {
-  std::string name;
-  int machines, cores;
-  double speed, power;
-};
-std::vector<Site> sites(const Choice& choice = {}) {
-  return {{"Chicon", 10, 4, kSpeedChicon, kPowerChicon},
-          {"Capricorne", 15, 2, choice.capricorne_per_chicon * kSpeedChicon, kPowerCapricorne},
-          {"Suno", 15, 8, kSunoPerChicon * kSpeedChicon, kPowerSuno}};
-}
-
 }  // namespace
 
 Platform five_sets(const Choice& choice) {
@@ -61,36 +52,30 @@ Platform five_sets(const Choice& choice) {
       {trunk("R1", "R2"), trunk("R2", "R3")}, choice);
 }
 
-Platform grid5000(const Choice& choice) {
+Platform grid5000_platform(const Choice& choice) {
   std::vector<Set> sets;
-  for (const Site& site : sites(choice)) {
-    Set set{.name = site.name, .link = link_of(kByteInside), .uplink = link_of(kByteOfLine), .router = "RENATER"};
-    for (int m = 1; m <= site.machines; ++m)
-      for (int c = 0; c < site.cores; ++c)
-        set.nodes.push_back({.name = std::format("{}-{}.{}", site.name, m, c), .speed = site.speed});
+  for (const grid5000::Site& site : grid5000::kSiteOf) {
+    Set set{.name = std::string(site.name), .link = {.bandwidth = grid5000::kBandwidth}, .router = "RENATER"};
+    for (std::uint32_t m = 1; m <= site.machines; ++m)
+      set.nodes.push_back({.name = std::format("{}-{}", site.name, m), .speed = site.speed});
     sets.push_back(std::move(set));
   }
   Platform platform = calibrated(std::move(sets), {}, choice);
-  platform.move_repeats = kMoveRepeatsOnGrid5000;
+  platform.move_repeats = false;
+  platform.delivery = Delivery::kAtOnce;
+  platform.forwarding = Forwarding::kThrough;
+  platform.barrier = {.constant = 6 * grid5000::kLatency};  // a message and the barrier inside a site
   platform.call.factor = kCallOnGrid5000;
   return platform;
 }
 
-Result<std::vector<ProcessorId>> grid5000_mapping(decide::Mapping mapping, std::uint32_t ranks) {
-  decide::Platform machines;  // with their whole power as speed
-  std::vector<std::uint32_t> first_core;
-  std::uint32_t next = 0;
-  for (std::uint32_t j = 0; const Site& site : sites()) {
-    machines.sets.push_back({.name = site.name});
-    for (int m = 0; m < site.machines; ++m) {
-      machines.processors.push_back({.set = {j}, .cpu = site.power});
-      first_core.push_back(next);
-      next += static_cast<std::uint32_t>(site.cores);
-    }
-    ++j;
+std::vector<ProcessorId> grid5000_mapping(decide::Mapping mapping) {
+  std::vector<ProcessorId> placed;
+  for (const grid5000::Machine m : grid5000::deployment(mapping).on) {
+    std::uint32_t before = 0;
+    for (std::uint32_t s = 0; s < m.site; ++s) before += grid5000::kSiteOf[s].machines;
+    placed.push_back({before + m.number});
   }
-  BSP_TRY(std::vector<ProcessorId> placed, decide::initial_mapping(mapping, ranks, machines));
-  for (ProcessorId& p : placed) p.value = first_core[p.value];
   return placed;
 }
 

@@ -20,11 +20,9 @@ namespace bsp::sim {
 //                                         R3 ── Aquario A, 20       50: L1–20, C1–16, F1–6, I1–8
 Platform five_sets(const calibration::Choice& choice = {});
 
-// Three sites of Grid'5000 for 60 processes (the 2016 paper): Chicon with 10 machines of 4 cores, Capricorne 15 of 2,
-// Suno 15 of 8. A node of this platform is a core: Suno-3.0 … Suno-3.7.
-Platform grid5000(const calibration::Choice& choice = {});
-// The initial mappings over its 40 machines, ordered by clock rate. The second process on a machine gets its second
-// core.
-Result<std::vector<ProcessorId>> grid5000_mapping(decide::Mapping mapping, std::uint32_t ranks);
+// Three sites of Grid'5000 for 60 processes (sim/grid5000), to compare other heuristics there: each machine is one processor, and all
+// messages of a superstep start at once.
+Platform grid5000_platform(const calibration::Choice& choice = {});
+std::vector<ProcessorId> grid5000_mapping(decide::Mapping mapping);
 
 }  // namespace bsp::sim

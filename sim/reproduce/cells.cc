@@ -112,6 +112,7 @@ Result<RunKey> key_of_row(const Csv& csv, const Kind& kind, std::size_t row) {
     BSP_TRY(key.alpha, whole_at(csv, row, "alpha", 1));
   }
   key.mapping = csv.at(row, "mapping");
+  key.as_published = !key.mapping.empty() && (key.heuristic == "MigCube" || key.heuristic == "MigHull");
   for (const std::string_view column : kind.keys) {
     if (column == "mapping") continue;
     BSP_TRY(const double value, number_at(csv, row, column, 1));

@@ -11,9 +11,9 @@ import paper  # noqa: E402
 INTRODUCTION = """\
 # Values chosen by half of the cells
 
-`./dev reproduce held-out` writes this page. Scenario iii and the statements about moves determine four values of
-`sim/applications/calibration.h`: how often a move carries an image, the cost Mig of a migration, the horizon of the viability test,
-and the speed of a Capricorne core. Here each half of the rows of every table (even or odd) chooses them anew from {candidates} combinations,
+`./dev reproduce held-out` writes this page. Scenario iii and the statements about moves determine three values of
+`sim/applications/calibration.h`: how often a move carries an image, the cost Mig of a migration, and the horizon of the viability test.
+The runs on Grid'5000 read none of them. Here each half of the rows of every table (even or odd) chooses them anew from {candidates} combinations,
 by the mean of the tables' medians of |ours ÷ published − 1| in scenario iii, and predicts the other half. The statements about moves
 are not used. Where candidates are equal, the calibration's values stay.
 """
@@ -23,8 +23,7 @@ NAMES = {"even": "even rows", "odd": "odd rows"}
 
 
 def words(choice):
-    return (f"Copies of an image: {choice['imageCopies']:g}, Mig {choice['mig'] * 1e3:g} ms, horizon: {choice['horizon']}, "
-            f"Capricorne {choice['capricornePerChicon']:g}")
+    return (f"Copies of an image: {choice['imageCopies']:g}, Mig {choice['mig'] * 1e3:g} ms, horizon: {choice['horizon']}")
 
 
 def rows(errors):

@@ -15,6 +15,7 @@ FIGURES = "figures"
 INTRODUCTION = """\
 {made} number below comes from a run of `sim/` (SimGrid around `operator/decide`) with the one
 calibration in `sim/applications/calibration.h`. Values are seconds of simulated run time, published → ours (difference).
+MigCube's and MigHull's tables come from `sim/grid5000`, the program of their authors written anew, which reads none of that.
 Scenario i is the application alone, ii with the scheduler deciding but not migrating, iii with migrations.
 """
 SCORE = """\

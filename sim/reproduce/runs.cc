@@ -11,6 +11,7 @@
 #include "sim/applications/lu.h"
 #include "sim/applications/platforms.h"
 #include "sim/applications/smith_waterman.h"
+#include "sim/grid5000/program.h"
 #include "sim/scenario.h"
 #include "sim/yardsticks/yardsticks.h"
 
@@ -21,6 +22,12 @@ bool regular(const RunKey& key) { return key.application == "lattice-boltzmann" 
 
 Result<std::unique_ptr<Workload>> workload_of(const RunKey& key) {
   const auto size = static_cast<std::uint64_t>(key.size);
+  if (!key.mapping.empty())
+    return make(LatticeBoltzmann{.ranks = key.processes,
+                                 .supersteps = size,
+                                 .instructions = grid5000::kInstructions * key.processes,
+                                 .program_bytes = 0,
+                                 .border_bytes = grid5000::kBytes});
   if (key.application == "lattice-boltzmann")
     return make(LatticeBoltzmann{.ranks = key.processes, .supersteps = size, .program_bytes = 0});
   if (key.application == "smith-waterman") return make(SmithWaterman{.ranks = key.processes, .program_bytes = 0});
@@ -65,6 +72,25 @@ decide::Params params_of(const RunKey& key) {
                         .horizon = key.choice.horizon};
   if (const auto strategy = decide::strategy_named(key.heuristic)) params.heuristic = (*strategy)->heuristic;
   return params;
+}
+
+RunResult result_of(const RunKey& key) {
+  grid5000::Program program{
+      .mapping = decide::mapping_named(key.mapping).value(),
+      .supersteps = static_cast<std::uint32_t>(key.size),
+      .heuristic = key.heuristic == "MigHull" ? grid5000::Heuristic::kMigHull : grid5000::Heuristic::kMigCube};
+  RunResult result{.alone = grid5000::run(program).seconds};
+  program.alpha = static_cast<std::uint32_t>(key.alpha);
+  result.deciding = grid5000::run(program).seconds;
+  program.migrates = true;
+  const grid5000::Ran ran = grid5000::run(program);
+  result.migrating = ran.seconds;
+  for (const auto& call : ran.calls) result.calls.push_back({call.superstep, call.moves});
+  const auto site = [](grid5000::Machine m) { return std::string(grid5000::kSiteOf[m.site].name); };
+  for (const auto& moved : ran.moves)
+    result.moves.push_back({moved.process + 1, std::format("{}-{}", site(moved.to), moved.to.number + 1),
+                            site(moved.from), site(moved.to), moved.superstep});
+  return result;
 }
 
 RunResult result_of(const Scenarios& scenarios, const decide::Platform& nodes, const Workload& workload) {
@@ -115,13 +141,18 @@ Result<void> validate(const RunKey& key) {
   if (!(key.size >= 1 && key.size <= 1e6))
     return fail(ErrorCode::kInvalid, "supersteps, order or domain must be 1 to 1000000");
   if (!key.mapping.empty()) BSP_CHECK_OK(decide::mapping_named(key.mapping).transform([](decide::Mapping) {}));
+  if (!key.mapping.empty() && key.processes != grid5000::kProcesses)
+    return fail(ErrorCode::kInvalid, std::format("on Grid'5000 there are {} processes", grid5000::kProcesses));
+  if (key.as_published && (key.mapping.empty() || (key.heuristic != "MigCube" && key.heuristic != "MigHull")))
+    return fail(ErrorCode::kInvalid, "only MigCube and MigHull on Grid'5000 can run as published");
   return workload_of(key).transform([](const std::unique_ptr<Workload>&) {});
 }
 
 Result<RunResult> run(const RunKey& key) {
   BSP_CHECK_OK(validate(key));
+  if (key.as_published) return result_of(key);
   BSP_TRY(const std::unique_ptr<Workload> workload, workload_of(key));
-  Platform platform = key.mapping.empty() ? five_sets(key.choice) : grid5000(key.choice);
+  Platform platform = key.mapping.empty() ? five_sets(key.choice) : grid5000_platform(key.choice);
   platform.call.factor = call_factor(key);
   if (key.application == "fractal") {
     platform.barrier.per_outsider *= calibration::kBarriersOfFractal;
@@ -132,7 +163,7 @@ Result<RunResult> run(const RunKey& key) {
     BSP_TRY(scenario.mapping, initial_mapping(platform, decide::Mapping::kContiguous, key.processes));
   } else {
     BSP_TRY(const decide::Mapping mapping, decide::mapping_named(key.mapping));
-    BSP_TRY(scenario.mapping, grid5000_mapping(mapping, key.processes));
+    scenario.mapping = grid5000_mapping(mapping);
   }
   scenario.planner = yardstick_named(key.heuristic);
   if (key.mapping.empty() && key.application == "lattice-boltzmann" && key.heuristic == "Top")
@@ -143,6 +174,7 @@ Result<RunResult> run(const RunKey& key) {
 }
 
 double expected_cost(const RunKey& key) {
+  if (key.as_published) return 0;
   double supersteps = key.size;
   if (key.application == "smith-waterman") supersteps = 2.0 * key.processes;
   if (key.application == "lu") supersteps = 2 * key.size;

@@ -14,10 +14,11 @@ namespace bsp::sim {
 struct RunKey {
   std::string application{};  // "lattice-boltzmann", "smith-waterman", "lu", "fractal"
   std::uint32_t processes = 0;
-  double size = 0;          // supersteps, order (also of Smith-Waterman: = processes), or domain
-  std::string heuristic{};  // of operator/decide, or of sim/yardsticks
-  std::uint64_t alpha = 4;  // α₀
-  std::string mapping{};    // on Grid'5000; "": Contiguous on the five Sets
+  double size = 0;            // supersteps, order (also of Smith-Waterman: = processes), or domain
+  std::string heuristic{};    // of operator/decide, or of sim/yardsticks
+  std::uint64_t alpha = 4;    // α₀
+  std::string mapping{};      // on Grid'5000; "": Contiguous on the five Sets
+  bool as_published = false;  // on Grid'5000: by the program that printed the tables, not by operator/decide
   calibration::Choice choice{};
 
   auto operator<=>(const RunKey&) const = default;

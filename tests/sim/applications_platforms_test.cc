@@ -1,9 +1,7 @@
 // The sources' platforms: nodes, cost of a byte, and initial mappings.
 #include <gmock/gmock.h>
 
-#include <algorithm>
 #include <map>
-#include <ranges>
 
 #include "sim/applications/calibration.h"
 #include "sim/applications/platforms.h"
@@ -52,33 +50,14 @@ TEST(FiveSets, FillsUpInTheSourcesOrder) {
   EXPECT_EQ(placed(200), (Count{{"Labtec", 40}, {"Corisco", 22}, {"Frontal", 6}, {"ICE", 112}, {"Aquario", 20}}));
 }
 
-TEST(Grid5000, MappingsCountAMachineAsOneProcessorOfItsWholePower) {
-  using Count = std::map<std::string, int>;
-  const auto nodes = decision_platform(grid5000());
+TEST(Grid5000, HasOneNodeForEachMachine) {
+  const auto nodes = decision_platform(grid5000_platform());
   ASSERT_TRUE(nodes) << nodes.error().message;
-  EXPECT_EQ(nodes->processors.size(), 10u * 4 + 15 * 2 + 15 * 8);
-  const auto placed = [&](decide::Mapping mapping) { return grid5000_mapping(mapping, 60).value(); };
-  const auto ascending = placed(decide::Mapping::kAscending);
-  EXPECT_EQ(ranks_by_set(*nodes, ascending), (Count{{"Capricorne", 30}, {"Chicon", 15}, {"Suno", 15}}));
-  EXPECT_EQ(nodes->processor(ascending[0]).name, "Capricorne-1.0");
-  EXPECT_EQ(nodes->processor(ascending[40]).name, "Capricorne-1.0") << "two share a core, while another is free";
-  EXPECT_EQ(ranks_by_set(*nodes, placed(decide::Mapping::kDescending)),
-            (Count{{"Suno", 30}, {"Chicon", 15}, {"Capricorne", 15}}));
-  EXPECT_EQ(ranks_by_set(*nodes, placed(decide::Mapping::kCpu)), (Count{{"Suno", 50}, {"Chicon", 10}}));
-}
-
-TEST(Grid5000, CpuIsTheSlowestMapping) {
-  // The slowest processor's seconds for one instruction of each of its processes.
-  const auto slowest = [nodes = decision_platform(grid5000()).value()](decide::Mapping mapping) {
-    std::map<ProcessorId, double> seconds;
-    const std::vector<ProcessorId> placed = grid5000_mapping(mapping, 60).value();
-    for (const ProcessorId p : placed) seconds[p] += 1 / nodes.processor(p).cpu;
-    return std::ranges::max(seconds | std::views::values);
-  };
-  const double ascending = slowest(decide::Mapping::kAscending);
-  EXPECT_DOUBLE_EQ(slowest(decide::Mapping::kDescending), ascending);
-  EXPECT_DOUBLE_EQ(slowest(decide::Mapping::kRoundRobin), ascending);
-  EXPECT_NEAR(slowest(decide::Mapping::kCpu) / ascending, 100.36 / 80.47, 0.01);
+  EXPECT_EQ(nodes->processors.size(), 15u + 15 + 10);
+  const std::vector<ProcessorId> placed = grid5000_mapping(decide::Mapping::kAscending);
+  EXPECT_EQ(ranks_by_set(*nodes, placed), (std::map<std::string, int>{{"Capricorne", 37}, {"Suno", 23}}));
+  EXPECT_EQ(nodes->processor(placed[0]).name, "Capricorne-1");
+  EXPECT_EQ(nodes->processor(placed[59]).name, "Suno-8");
 }
 
 }  // namespace

@@ -56,10 +56,10 @@ class Pages(unittest.TestCase):
         def errors(*medians):
             return {"mean": sum(medians) / len(medians), "tables": [{"title": f"T{i}", "median": m} for i, m in enumerate(medians)]}
         page = held_out.page({"candidates": 72, "halves": [{
-            "fitted": "odd", "choice": {"imageCopies": 2, "mig": 0.0055, "horizon": "window", "capricornePerChicon": 1.9},
+            "fitted": "odd", "choice": {"imageCopies": 2, "mig": 0.0055, "horizon": "window"},
             "errors": {"fitted": errors(2, 4), "heldOut": errors(3, 5), "calibration": errors(1)}}]})
         self.assertIn("from 72 combinations", page)
-        self.assertIn("## Chosen by the odd rows\n\nCopies of an image: 2, Mig 5.5 ms, horizon: window, Capricorne 1.9. Held out ÷ fitted: 1.33.", page)
+        self.assertIn("## Chosen by the odd rows\n\nCopies of an image: 2, Mig 5.5 ms, horizon: window. Held out ÷ fitted: 1.33.", page)
         self.assertIn("| T1 | 4.0 | 5.0 | – |\n| **mean** | **3.0** | **4.0** | **1.0** |", page)
 
     def test_small_numbers_keep_their_digits(self):

@@ -53,18 +53,6 @@ TEST(PublishedCells, LatticeBoltzmannWithAHundredProcesses) {
   }
 }
 
-TEST(PublishedCells, MigCubeFromCpu) {
-  const RunResult r = result_of({.application = "lattice-boltzmann",
-                                 .processes = 60,
-                                 .size = 20,
-                                 .heuristic = "MigCube",
-                                 .alpha = 8,
-                                 .mapping = "CPU"});
-  EXPECT_WITHIN(r.alone, 20.08, 0.5);
-  EXPECT_WITHIN(r.deciding, 20.3, 1);
-  EXPECT_WITHIN(r.migrating, 16.97, 5);
-}
-
 TEST(PublishedCells, SmithWatermanMovesWhenTheSourceDoes) {
   const RunResult r =
       result_of({.application = "smith-waterman", .processes = 10, .size = 10, .heuristic = "Percentage", .alpha = 2});
@@ -106,15 +94,55 @@ TEST(PublishedCells, LuMovesFiveProcessesOfCoriscoAtSuperstep11) {
   }
 }
 
-TEST(PublishedCells, MigCubeFromAscending) {
-  const RunResult r = result_of({.application = "lattice-boltzmann",
-                                 .processes = 60,
-                                 .size = 20,
-                                 .heuristic = "MigCube",
-                                 .alpha = 4,
-                                 .mapping = "Ascending"});
-  EXPECT_WITHIN(r.alone, 16.1, 1);
-  EXPECT_LT(r.migrating, r.deciding);
+// By the program behind the tables; the mapping CPU was held back while it was written.
+struct OnGrid5000 {
+  const char* heuristic;
+  const char* mapping;
+  std::uint64_t alpha;
+  double i, ii, iii;  // published, 40 supersteps
+};
+
+TEST(PublishedCells, OnGrid5000AsPublished) {
+  for (const auto& [heuristic, mapping, alpha, i, ii, iii] :
+       {OnGrid5000{"MigHull", "Ascending", 8, 32.19, 33.42, 21.95},
+        OnGrid5000{"MigHull", "Descending", 16, 32.54, 32.95, 23.32},
+        OnGrid5000{"MigHull", "CPU", 16, 40.15, 40.29, 28.46}, OnGrid5000{"MigCube", "CPU", 8, 40.15, 40.38, 27.91}}) {
+    const RunResult r = result_of({.application = "lattice-boltzmann",
+                                   .processes = 60,
+                                   .size = 40,
+                                   .heuristic = heuristic,
+                                   .alpha = alpha,
+                                   .mapping = mapping,
+                                   .as_published = true});
+    SCOPED_TRACE(std::string(heuristic) + " " + mapping);
+    EXPECT_WITHIN(r.alone, i, 0.2);
+    EXPECT_WITHIN(r.deciding, ii, 3.5);
+    EXPECT_WITHIN(r.migrating, iii, 2.5);
+    EXPECT_EQ(r.calls.size(), 40 / alpha);
+  }
+}
+
+TEST(PublishedCells, OnlyTheirHeuristicsRunAsPublished) {
+  RunKey key{.application = "lattice-boltzmann", .processes = 60, .size = 20, .heuristic = "Top", .mapping = "CPU"};
+  EXPECT_TRUE(validate(key));
+  key.as_published = true;
+  EXPECT_THAT(run(key).error().message, testing::HasSubstr("only MigCube and MigHull"));
+  key.as_published = false, key.processes = 50;
+  EXPECT_THAT(run(key).error().message, testing::HasSubstr("there are 60 processes"));
+}
+
+// With the decisions of operator/decide instead: what moves, comes to rest.
+TEST(PublishedCells, MigHullOnGrid5000ComesToRestByOurRules) {
+  RunKey key{.application = "lattice-boltzmann",
+             .processes = 60,
+             .size = 40,
+             .heuristic = "MigHull",
+             .alpha = 4,
+             .mapping = "Ascending"};
+  const RunResult ours = result_of(key);
+  EXPECT_WITHIN(ours.alone, 32.19, 1);
+  key.as_published = true;
+  EXPECT_LT(ours.moves.size() * 4, result_of(key).moves.size());
 }
 
 TEST(Workers, GiveTheSameResultsAsOneProcess) {

@@ -71,9 +71,11 @@ EDGES = {
                  "operator/local/cli"],
     # The simulator; only sim/inside.cc includes SimGrid.
     "sim": ["base/core", "crds", "operator/decide", "operator/decide/auto", "operator/decide/model", "operator/local"],
-    "sim/applications": ["base/core", "operator/decide/model", "sim"],
+    "sim/grid5000": ["operator/decide/model"],
+    "sim/applications": ["base/core", "operator/decide/model", "sim", "sim/grid5000"],
     "sim/yardsticks": ["operator/decide/model", "sim"],
-    "sim/reproduce": ["base/core", "operator/cli", "operator/decide/model", "sim", "sim/applications", "sim/yardsticks"],
+    "sim/reproduce": ["base/core", "operator/cli", "operator/decide/model", "sim", "sim/applications",
+                      "sim/grid5000", "sim/yardsticks"],
     "sim/exchange": ["crds", "operator/cli", "operator/exchange"],
     "sim/cli": ["base/core", "crds", "operator/cli", "operator/decide", "operator/decide/auto", "operator/decide/model",
                 "operator/observe", "operator/record", "operator/screens", "sim", "sim/applications", "sim/trace"],
