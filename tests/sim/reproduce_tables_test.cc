@@ -77,7 +77,9 @@ TEST(Tables, KeyColumnsSelectTheApplication) {
                     .size = 20,
                     .heuristic = "MigHull",
                     .alpha = 16,
-                    .mapping = "CPU"}));
+                    .mapping = "CPU",
+                    .as_published = true}));
+  EXPECT_FALSE(key("x", "mapping,supersteps,heuristic,a4_iii\nCPU,20,Top,1\n").as_published);
 }
 
 TEST(Tables, CommentsEmptyLinesAndWindowsEndings) {
