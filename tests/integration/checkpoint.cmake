@@ -8,11 +8,12 @@ add_executable(files ${CMAKE_CURRENT_SOURCE_DIR}/programs/files.c)
 add_executable(objects ${CMAKE_CURRENT_SOURCE_DIR}/programs/objects.c)
 add_executable(guards ${CMAKE_CURRENT_SOURCE_DIR}/programs/guards.c)
 target_link_libraries(guards PRIVATE Threads::Threads)
+add_executable(memory ${CMAKE_CURRENT_SOURCE_DIR}/programs/memory.c)
 add_executable(occupy ${CMAKE_CURRENT_SOURCE_DIR}/programs/occupy.c)
 add_executable(static_hello ${CMAKE_CURRENT_SOURCE_DIR}/programs/static_hello.c)
 target_link_options(static_hello PRIVATE -static)
 add_library(stub_shim SHARED ${CMAKE_CURRENT_SOURCE_DIR}/programs/stub_shim.c)
-bsp_not_sanitized(gated files guards objects occupy static_hello stub_shim)
+bsp_not_sanitized(gated files guards memory objects occupy static_hello stub_shim)
 
 # Mounted at /bsp in the containers: criu with its libraries, and bsp-init.
 add_custom_command(
@@ -26,8 +27,8 @@ add_custom_command(
 add_custom_command(
   OUTPUT ${checkpoint_dir}/root.tar
   COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/make_root.sh ${checkpoint_dir} $<TARGET_FILE:gated>
-          $<TARGET_FILE:files> $<TARGET_FILE:guards> $<TARGET_FILE:objects> $<TARGET_FILE:occupy> $<TARGET_FILE:static_hello>
-  DEPENDS gated files guards objects occupy static_hello ${CMAKE_CURRENT_SOURCE_DIR}/make_root.sh)
+          $<TARGET_FILE:files> $<TARGET_FILE:guards> $<TARGET_FILE:memory> $<TARGET_FILE:objects> $<TARGET_FILE:occupy> $<TARGET_FILE:static_hello>
+  DEPENDS gated files guards memory objects occupy static_hello ${CMAKE_CURRENT_SOURCE_DIR}/make_root.sh)
 add_custom_target(checkpoint_files DEPENDS ${checkpoint_dir}/runtime.stamp ${checkpoint_dir}/root.tar)
 
 add_library(checkpoint_harness STATIC ${CMAKE_CURRENT_SOURCE_DIR}/checkpoint_harness.cc)

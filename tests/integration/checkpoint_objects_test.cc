@@ -48,6 +48,9 @@ TEST_F(GuardPages, InLockedMemoryBlock) {
 }
 TEST_F(GuardPages, GuardAfterDumpsThatFailed) { fail_twice(options({"/guards"})); }
 
+class Memory : public Objects {};
+TEST_F(Memory, IsWipedOnForkDroppableAndLockedOnFaultAfterTwoMoves) { move_twice(options({"/memory"}), options()); }
+
 INSTANTIATE_TEST_SUITE_P(Things, Moving,
                          ::testing::Values(Thing{"eventfd"}, Thing{"epoll"}, Thing{"signalfd"}, Thing{"inotify-unused"},
                                            Thing{"memfd"}, Thing{"posix-memory"}, Thing{"unlinked-semaphore"},

@@ -119,7 +119,7 @@ TIME = re.compile(r"(chrono|base/core/clock\.h)")
 GUARDS = {
     "base/core/fd.h": "the guard of descriptors",
     "base/core/fault.cc": "kills its own process when a test says so",
-    "sidecar/init/borrowed_thread": "stops the process again that it has borrowed a thread of",
+    "sidecar/init/memory/borrowed_thread": "stops the process again that it has borrowed a thread of",
     "sidecar/init/process": "the guard of the processes it starts",
     "sidecar/init/supervisor": "PID 1: signalling the program is its job",
     "sidecar/shim": "C code in a foreign process: no RAII over the program's own descriptors, and it stops itself",

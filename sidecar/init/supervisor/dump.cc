@@ -43,6 +43,7 @@ Result<void> Dump::try_to_begin() {
   if (stat.state != 'T') return fail(ErrorCode::kRefused, "the program is not stopped", true);
   BSP_CHECK_OK(check_movable(program_.pid, container_.user));
   BSP_TRY(guards_, find_guards(program_.pid, container_.user));
+  BSP_TRY(unkept_, find_unkept(program_.pid, container_.user));
   BSP_CHECK_OK(prepare_work_dir(container_.criu));
 
   BSP_TRY(capture_, transfer::CaptureClient::connect(container_.images()));
@@ -118,6 +119,7 @@ Result<void> Dump::start_criu(bool carries) {
                            .begun_ns = program_.begun_ns};
   BSP_CHECK_OK(capture_->send_file(kStateFile, control::encode(control::packet_of(moved))));
   if (!guards_.empty()) BSP_CHECK_OK(capture_->send_file(kGuardsFile, encode(guards_)));
+  if (!unkept_.empty()) BSP_CHECK_OK(capture_->send_file(kUnkeptFile, encode(unkept_)));
   const auto started = take_off(program_.pid, guards_).and_then([this] {
     return init::start_criu(container_.criu, "dump", dump_arguments(container_.criu, program_.pid, container_.images()),
                             container_.user, {});

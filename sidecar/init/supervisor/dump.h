@@ -13,7 +13,8 @@
 #include "base/core/error.h"
 #include "base/core/fd.h"
 #include "sidecar/control/messages.h"
-#include "sidecar/init/guards.h"
+#include "sidecar/init/memory/guards.h"
+#include "sidecar/init/memory/unkept_memory.h"
 #include "sidecar/init/supervisor/container.h"
 #include "sidecar/transfer/capture_client.h"
 
@@ -63,6 +64,7 @@ class Dump {
   std::optional<transfer::CaptureClient> capture_;  // until the worker has found what is to be carried
   Fd found_;
   Guards guards_;  // off while criu runs
+  UnkeptMemories unkept_;
   std::string failure_, damage_;
   std::optional<Steady::time_point> kill_at_;
   bool found_files_ = false;

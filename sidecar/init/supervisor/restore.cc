@@ -59,7 +59,9 @@ Result<void> Restore::begin() {
                                          ", this pod has only " + groups_text(here.groups));
   }
   BSP_TRY(const std::string guards, read_file_if_any(images_ + "/" + std::string(kGuardsFile)));
-  BSP_TRY(guards_, decode_guards(guards));
+  BSP_TRY(memory_.guards, decode_guards(guards));
+  BSP_TRY(const std::string unkept, read_file_if_any(images_ + "/" + std::string(kUnkeptFile)));
+  BSP_TRY(memory_.unkept, decode_unkept(unkept));
   program_.pid = moved.pid;
   program_.seen = CpuFeatures(moved.features);
   program_.begun_ns = moved.begun_ns;
@@ -171,7 +173,8 @@ Result<Program> Restore::restored() {
   if (!stat || stat->state == 'Z') return fail(ErrorCode::kFailed, "the restored process exited immediately");
   if (stat->parent != ::getpid() || stat->state != 'T')
     return fail(ErrorCode::kFailed, "the restored process is not stopped");
-  BSP_CHECK_OK(put_on(program_.pid, guards_));
+  BSP_CHECK_OK(put_on(program_.pid, memory_.guards));
+  BSP_CHECK_OK(give_back(program_.pid, memory_.unkept));
   found_.blames_image = false;
   Program program = program_;
   if (program.begun_ns == 0) program.begun_ns = container_.changes.since_ns();

@@ -12,7 +12,8 @@
 
 #include "base/core/error.h"
 #include "sidecar/control/messages.h"
-#include "sidecar/init/guards.h"
+#include "sidecar/init/memory/guards.h"
+#include "sidecar/init/memory/unkept_memory.h"
 #include "sidecar/init/supervisor/container.h"
 
 namespace bsp::init {
@@ -57,7 +58,11 @@ class Restore {
   Program program_;              // as the source's bsp-init has described it
   User user_;                    // its user, with the groups that it had there
   std::vector<InheritedPipe> pipes_;
-  Guards guards_;
+  struct Memory {
+    Guards guards;
+    UnkeptMemories unkept;
+  };
+  Memory memory_;
   std::string note_;
   std::string notes_;  // of shared files, encoded; "": they are not compared
   struct Found {

@@ -14,8 +14,8 @@
 #include <thread>
 
 #include "base/core/fd.h"
-#include "sidecar/init/borrowed_thread.h"
-#include "sidecar/init/guards.h"
+#include "sidecar/init/memory/borrowed_thread.h"
+#include "sidecar/init/memory/guards.h"
 
 namespace bsp::init {
 namespace {
@@ -149,7 +149,7 @@ TEST_F(GuardPages, ThreadThatComputesIsntBorrowed) {
   ASSERT_TRUE(child.stops());
   auto borrowed = BorrowedThread::of(child.pid());
   ASSERT_TRUE(borrowed) << borrowed.error().message;
-  const auto thread = borrowed->call(186, 0, 0, 0);  // gettid
+  const auto thread = borrowed->call(186, {});  // gettid
   ASSERT_TRUE(thread);
   EXPECT_NE(*thread, child.pid());
 }

@@ -1,4 +1,4 @@
-#include "sidecar/init/guards.h"
+#include "sidecar/init/memory/guards.h"
 
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -14,7 +14,7 @@
 #include <functional>
 
 #include "base/core/fd.h"
-#include "sidecar/init/borrowed_thread.h"
+#include "sidecar/init/memory/borrowed_thread.h"
 
 namespace bsp::init {
 namespace {
@@ -58,7 +58,7 @@ Result<void> advise(pid_t pid, const Guards& guards, int advice) {
   BSP_TRY(BorrowedThread thread, BorrowedThread::of(pid));
   for (const Guard& guard : guards) {
     BSP_TRY(const std::int64_t returned,
-            thread.call(SYS_madvise, guard.start, guard.end - guard.start, static_cast<std::uint64_t>(advice)));
+            thread.call(SYS_madvise, {guard.start, guard.end - guard.start, static_cast<std::uint64_t>(advice)}));
     if (returned != 0)
       return fail_errno(std::format("madvise({}) of the guard pages at {:x}",
                                     advice == kInstall ? "MADV_GUARD_INSTALL" : "MADV_GUARD_REMOVE", guard.start),

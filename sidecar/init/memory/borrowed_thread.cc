@@ -1,4 +1,4 @@
-#include "sidecar/init/borrowed_thread.h"
+#include "sidecar/init/memory/borrowed_thread.h"
 
 #include <signal.h>
 #include <sys/ptrace.h>
@@ -87,16 +87,18 @@ Result<bool> BorrowedThread::stop() {
   return instruction_ != 0;
 }
 
-Result<std::int64_t> BorrowedThread::call(std::uint64_t number, std::uint64_t first, std::uint64_t second,
-                                          std::uint64_t third) {
+Result<std::int64_t> BorrowedThread::call(std::uint64_t number, const std::array<std::uint64_t, 6>& arguments) {
   user_regs_struct registers = before_;
   registers.rip = instruction_;
   registers.orig_rax =
       static_cast<std::uint64_t>(-1);  // it returns from no system call, which might have to be restarted
   registers.rax = number;
-  registers.rdi = first;
-  registers.rsi = second;
-  registers.rdx = third;
+  registers.rdi = arguments[0];
+  registers.rsi = arguments[1];
+  registers.rdx = arguments[2];
+  registers.r10 = arguments[3];
+  registers.r8 = arguments[4];
+  registers.r9 = arguments[5];
   if (!std::exchange(called_, true) &&
       ::ptrace(PTRACE_SETSIGMASK, thread_, sizeof kAllSignals, &kAllSignals) != 0)  // pending ones stay so
     return failed("PTRACE_SETSIGMASK");

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 #include <sys/user.h>
 
+#include <array>
 #include <cstdint>
 
 #include "base/core/error.h"
@@ -23,7 +24,7 @@ class BorrowedThread {
   ~BorrowedThread();
 
   // What the call returns: -errno if it fails.
-  Result<std::int64_t> call(std::uint64_t number, std::uint64_t first, std::uint64_t second, std::uint64_t third);
+  Result<std::int64_t> call(std::uint64_t number, const std::array<std::uint64_t, 6>& arguments);
 
  private:
   BorrowedThread(pid_t process, pid_t thread) : process_(process), thread_(thread) {}
