@@ -19,6 +19,7 @@
 #include "sidecar/shim/handles/fortran.h"
 #include "sidecar/shim/handles/without_object.h"
 #include "sidecar/shim/library/graceful_close.h"
+#include "sidecar/shim/library/pmix_version.h"
 #include "sidecar/shim/measure/measure.h"
 #include "sidecar/shim/messages/counters.h"
 #include "sidecar/shim/objects/files.h"
@@ -81,6 +82,7 @@ int init(int* argc, char*** argv, int required, int* provided) {
   measure_this_thread();
   int rc = MPI_SUCCESS;
   if (has_run_dir()) {
+    require_known_pmix();
     state.epochs = true;
     set_up_edges();
     const std::uint64_t started = clock_ns(CLOCK_MONOTONIC);

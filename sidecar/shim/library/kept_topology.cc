@@ -37,15 +37,13 @@ pmix_topology_t* find_kept(const pmix_topology_t& known) {
 pmix_topology_t* kept_topology() {
   using Load = decltype(&PMIx_Load_topology);
   static const auto load = reinterpret_cast<Load>(find_in_mpi("PMIx_Load_topology"));
-  using Version = decltype(&PMIx_Get_version);
-  static const auto version = reinterpret_cast<Version>(find_in_mpi("PMIx_Get_version"));
-  if (load == nullptr || version == nullptr || !frees_kept_topology(version())) return nullptr;
+  if (load == nullptr || !frees_kept_topology(pmix_version())) return nullptr;
   pmix_topology_t known{nullptr, nullptr};
   if (load(&known) != PMIX_SUCCESS || known.topology == nullptr || known.source == nullptr) return nullptr;
   pmix_topology_t* const kept = find_kept(known);
   if (kept == nullptr)
     refuse("%.40s frees its topology twice, and the shim can't find where it keeps it: use another release of Open MPI",
-           version());
+           pmix_version());
   std::free(known.source);
   return kept;
 }

@@ -3,17 +3,14 @@
 // the pointers are taken away for the time of PMIx_Finalize, which makes the affected releases do what the earlier ones did.
 #pragma once
 
-#include <cstdio>
-#include <cstring>
+#include "sidecar/shim/library/pmix_version.h"
 
 namespace bsp::shim {
 
 // Whether this PMIx frees what it keeps. `version` as PMIx_Get_version() says it: "OpenPMIx 5.0.11rcH, …".
 inline bool frees_kept_topology(const char* version) {
-  int major = 0, minor = 0, release = 0;
-  const char* number = version != nullptr ? std::strpbrk(version, "0123456789") : nullptr;
-  return number != nullptr && std::sscanf(number, "%d.%d.%d", &major, &minor, &release) == 3 && major == 5 &&
-         minor == 0 && release >= 10;
+  const auto [major, minor, release] = parse_pmix_version(version);
+  return major == 5 && minor == 0 && release >= 10;
 }
 
 }  // namespace bsp::shim

@@ -160,6 +160,13 @@ TEST(Endings, ProgramWithAnotherMpiIsRefused) {
   expect_refused("shim_other_mpi", "the program's MPI library is \"MPICH Version:");
 }
 
+// As in Debian's unstable distribution of 2026-11, with Open MPI 6.0.0~rc2.
+TEST(Endings, PmixWithOtherGroupsIsRefused) {
+  expect_refused(
+      "shim_other_mpi", "Open MPI uses \"OpenPMIx 7.0.0rc1\" in this image; PMIx up to 5 is supported",
+      {"TEST_MPI_VERSION=Open MPI v6.0.0rc2, package", "TEST_PMIX_VERSION=OpenPMIx 7.0.0rc1, repo rev: unknown"});
+}
+
 TEST(Endings, ThreadMultipleIsRefusedWithoutMpiSupport) {
   expect_refused("shim_other_mpi", "its MPI library does not export ompi_mpi_thread_multiple",
                  {"TEST_MPI_VERSION=Open MPI v5.0.99, a build without symbols", "OMPI_MPI_THREAD_LEVEL=3"});
