@@ -2,6 +2,7 @@
 // recognises them by name, and the C library often closes them internally, where it can't be intercepted.
 #include "sidecar/shim/process/descriptors.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/epoll.h>
@@ -9,6 +10,7 @@
 #include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -17,6 +19,7 @@
 #include <new>
 
 #include "sidecar/shim/process/export.h"
+#include "sidecar/shim/process/raw_syscall.h"
 #include "sidecar/shim/process/threads.h"
 #include "sidecar/shim/process/timer_descriptors.h"
 
@@ -46,6 +49,9 @@ void note(int fd, Owner owner) {
   owners[fd].store(owner, std::memory_order_relaxed);
   timer_changes(fd);
 }
+
+// Whose it was isn't noted.
+void close_now(int fd) { raw_syscall(SYS_close, {fd}); }
 
 struct Start {
   void* (*function)(void*);
@@ -89,6 +95,33 @@ int note_created(int fd) {
   return fd;
 }
 
+int note_chosen(int fd) {
+  if (fd < 0 || fd > STDERR_FILENO || !is_in_mpi()) return note_created(fd);
+  const bool closes = (fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0;
+  const int above = fcntl(fd, closes ? F_DUPFD_CLOEXEC : F_DUPFD, STDERR_FILENO + 1);
+  if (above < 0) return note_created(fd);
+  close_now(fd);
+  return note_created(above);
+}
+
+StandardHeld::StandardHeld() {
+  for (;;) {
+    const int fd = ::open("/", O_PATH | O_CLOEXEC);
+    if (fd >= 0 && fd <= STDERR_FILENO) {
+      held_.push_back(fd);
+      continue;
+    }
+    close_now(fd);
+    return;
+  }
+}
+
+// Unless another thread of the program has put a descriptor of its own there.
+StandardHeld::~StandardHeld() {
+  for (const int fd : held_)
+    if ((fcntl(fd, F_GETFL) & O_PATH) != 0) close_now(fd);
+}
+
 }  // namespace bsp::shim
 
 using namespace bsp::shim;  // NOLINT
@@ -96,35 +129,35 @@ using namespace bsp::shim;  // NOLINT
 extern "C" {
 
 // The calls that create one descriptor and return it.
-#define BSP_MAKES(name, declared, passed, specifier) \
-  BSP_EXPORT int name declared specifier {           \
-    static const auto next = BSP_NEXT(name);         \
-    return note_created(next passed);                \
+#define BSP_MAKES(note, name, declared, passed, specifier) \
+  BSP_EXPORT int name declared specifier {                 \
+    static const auto next = BSP_NEXT(name);               \
+    return note(next passed);                              \
   }
-BSP_MAKES(eventfd, (unsigned count, int flags), (count, flags), noexcept)
-BSP_MAKES(epoll_create, (int size), (size), noexcept)
-BSP_MAKES(epoll_create1, (int flags), (flags), noexcept)
-BSP_MAKES(timerfd_create, (clockid_t clock, int flags), (clock, flags), noexcept)
-BSP_MAKES(signalfd, (int fd, const sigset_t* mask, int flags), (fd, mask, flags), noexcept)
-BSP_MAKES(inotify_init, (), (), noexcept)
-BSP_MAKES(inotify_init1, (int flags), (flags), noexcept)
-BSP_MAKES(memfd_create, (const char* name, unsigned flags), (name, flags), noexcept)
-BSP_MAKES(dup, (int fd), (fd), noexcept)
-BSP_MAKES(dup2, (int from, int to), (from, to), noexcept)
-BSP_MAKES(dup3, (int from, int to, int flags), (from, to, flags), noexcept)
+BSP_MAKES(note_chosen, eventfd, (unsigned count, int flags), (count, flags), noexcept)
+BSP_MAKES(note_chosen, epoll_create, (int size), (size), noexcept)
+BSP_MAKES(note_chosen, epoll_create1, (int flags), (flags), noexcept)
+BSP_MAKES(note_chosen, timerfd_create, (clockid_t clock, int flags), (clock, flags), noexcept)
+BSP_MAKES(note_created, signalfd, (int fd, const sigset_t* mask, int flags), (fd, mask, flags), noexcept)
+BSP_MAKES(note_chosen, inotify_init, (), (), noexcept)
+BSP_MAKES(note_chosen, inotify_init1, (int flags), (flags), noexcept)
+BSP_MAKES(note_chosen, memfd_create, (const char* name, unsigned flags), (name, flags), noexcept)
+BSP_MAKES(note_chosen, dup, (int fd), (fd), noexcept)
+BSP_MAKES(note_created, dup2, (int from, int to), (from, to), noexcept)
+BSP_MAKES(note_created, dup3, (int from, int to, int flags), (from, to, flags), noexcept)
 #undef BSP_MAKES
 
 BSP_EXPORT int pipe(int ends[2]) noexcept {
   static const auto next = BSP_NEXT(pipe);
   const int rc = next(ends);
-  if (rc == 0) note_created(ends[0]), note_created(ends[1]);
+  if (rc == 0) ends[0] = note_chosen(ends[0]), ends[1] = note_chosen(ends[1]);
   return rc;
 }
 
 BSP_EXPORT int pipe2(int ends[2], int flags) noexcept {
   static const auto next = BSP_NEXT(pipe2);
   const int rc = next(ends, flags);
-  if (rc == 0) note_created(ends[0]), note_created(ends[1]);
+  if (rc == 0) ends[0] = note_chosen(ends[0]), ends[1] = note_chosen(ends[1]);
   return rc;
 }
 

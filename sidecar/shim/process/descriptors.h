@@ -35,7 +35,22 @@ class InProgram {
   int depth_before_;
 };
 
+// While an object exists, none of the descriptors 0, 1 and 2 is free. The program may have closed them, and still write there: MPI, which
+// opens files of its own, must not get their numbers.
+class StandardHeld {
+ public:
+  StandardHeld();
+  ~StandardHeld();
+  StandardHeld(const StandardHeld&) = delete;
+  StandardHeld& operator=(const StandardHeld&) = delete;
+
+ private:
+  std::vector<int> held_;
+};
+
 // Records that this thread created `fd` (unless negative) and returns it.
 int note_created(int fd);
+// The same of one whose number the kernel has chosen: MPI's is above 2.
+int note_chosen(int fd);
 
 }  // namespace bsp::shim

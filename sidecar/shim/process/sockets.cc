@@ -31,15 +31,15 @@ extern "C" {
 
 BSP_EXPORT int socket(int domain, int type, int protocol) noexcept {
   static const auto next = BSP_NEXT(socket);
-  return note_created(next(domain, type, protocol));
+  return note_chosen(next(domain, type, protocol));
 }
 
 BSP_EXPORT int socketpair(int domain, int type, int protocol, int fds[2]) noexcept {
   static const auto next = BSP_NEXT(socketpair);
   const int rc = next(domain, type, protocol, fds);
   if (rc == 0) {
-    note_created(fds[0]);
-    note_created(fds[1]);
+    fds[0] = note_chosen(fds[0]);
+    fds[1] = note_chosen(fds[1]);
   }
   return rc;
 }
@@ -52,14 +52,14 @@ BSP_EXPORT int connect(int fd, const sockaddr* address, socklen_t length) {
 
 BSP_EXPORT int accept(int fd, sockaddr* address, socklen_t* length) {
   static const auto next = BSP_NEXT(accept);
-  const int made = note_created(next(fd, address, length));
+  const int made = note_chosen(next(fd, address, length));
   set_nodelay(made);
   return made;
 }
 
 BSP_EXPORT int accept4(int fd, sockaddr* address, socklen_t* length, int flags) {
   static const auto next = BSP_NEXT(accept4);
-  const int made = note_created(next(fd, address, length, flags));
+  const int made = note_chosen(next(fd, address, length, flags));
   set_nodelay(made);
   return made;
 }

@@ -1,6 +1,6 @@
 // What MPI depends on whenever a session opens, and what the program may have changed since MPI_Init: its environment, its file mode mask,
-// its limits, the directory for temporary files. While an object exists, they are as MPI needs them; then as the program
-// has them.
+// its limits, the directory for temporary files, the first three descriptors. While an object exists, they are as MPI needs them; then as
+// the program has them.
 #pragma once
 
 #include <sys/resource.h>
@@ -10,6 +10,8 @@
 #include <optional>
 #include <set>
 #include <string>
+
+#include "sidecar/shim/process/descriptors.h"
 
 namespace bsp::shim {
 
@@ -29,6 +31,7 @@ class Surroundings {
  private:
   void set(const std::string& name, const std::string& value);
 
+  const StandardHeld held_;
   std::set<std::string> names_of_program_;                        // of all variables
   std::map<std::string, std::optional<std::string>> of_program_;  // those that have another value now
   std::optional<mode_t> mask_;

@@ -1,6 +1,8 @@
 /* What the program has changed and MPI's next session reads or resets: the environment that the program has cleared,
- * MPI_INFO_ENV, the names of predefined datatypes. And the signal that continues the program after a stop, which it has a
+ * MPI_INFO_ENV, the names of predefined datatypes, the standard input that it has closed. And the signal that continues the program after a stop, which it has a
  * handler for and blocks now and then. */
+#include <fcntl.h>
+
 #include "check.h"
 
 static void has_name(MPI_Datatype type, const char* wanted) {
@@ -26,6 +28,7 @@ int main(int argc, char** argv) {
   read_working_directory(before, sizeof before);
   CHECK(chdir("/") == 0);
   clearenv();
+  close(0);
   setenv("OWN", "value", 1);
 
   struct sigaction counting = {.sa_handler = on_continue, .sa_flags = SA_RESTART}, found;
@@ -46,6 +49,7 @@ int main(int argc, char** argv) {
     sigprocmask(s % 4 < 2 ? SIG_BLOCK : SIG_UNBLOCK, &of_continue, NULL);
     edge();
     CHECK(continued == 0);
+    CHECK(open("/dev/null", O_RDONLY) == 0 && close(0) == 0);
     CHECK(sigaction(SIGCONT, NULL, &found) == 0 && found.sa_handler == on_continue && found.sa_flags & SA_RESTART);
   }
   sigprocmask(SIG_UNBLOCK, &of_continue, NULL);
