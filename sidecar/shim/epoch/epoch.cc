@@ -67,6 +67,9 @@ void set_mpi_defaults() {
   // Pages that a dynamic window may have, 64 by default. Pieces of MPI_Alloc_mem lie further apart here (memory.cc), between what
   // the shim allocates, so that a program which attaches each of them alone would come to the limit sooner.
   set_default("OMPI_MCA_osc_rdma_max_attach", "1024");
+  // With it MPI_BAND and MPI_BXOR of one number of 64 bits give wrong results (5.0.7), on windows that aren't one node's shared memory, as
+  // those of MPI_Win_allocate become here.
+  set_default("OMPI_MCA_osc_rdma_acc_use_amo", "false");
   set_default("PMIX_MCA_pcompress_base_silence_warning", "1");
 }
 

@@ -58,14 +58,15 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"shim_late_errors", 3, 4}, Case{"shim_repeated", 3, 5}, Case{"shim_generalised", 2, 4},
                     Case{"shim_nothing", 2, 4}, Case{"shim_empty_groups", 2, 4}, Case{"shim_surroundings", 2, 6},
                     Case{"shim_blocking_calls", 2, 12}, Case{"shim_undelivered", 2, 12}, Case{"shim_undelivered", 7, 6},
-                    Case{"shim_random_messages", 4, 25},
+                    Case{"shim_random_messages", 4, 25}, Case{"shim_accumulate", 3, 3},
                     // Several ranks of a pod share memory.
                     Case{"shim_p2p", 4, 4, 2}, Case{"shim_p2p", 4, 4, 4}, Case{"shim_collectives", 3, 4, 2},
                     Case{"shim_communicators", 4, 4, 2}, Case{"shim_datatypes", 3, 4, 3}, Case{"shim_halo", 4, 4, 2},
                     Case{"shim_threads", 4, 4, 2}, Case{"shim_intercomms", 4, 4, 4}, Case{"shim_neighbours", 4, 4, 2},
                     Case{"shim_descriptors", 2, 20, 2}, Case{"shim_topologies", 6, 3, 4},
                     Case{"shim_partitions", 4, 12, 2}, Case{"shim_windows", 5, 4, 2}, Case{"shim_local_calls", 2, 6, 2},
-                    Case{"shim_out_of_step", 3, 12, 2}, Case{"shim_late_errors", 4, 4, 2}),
+                    Case{"shim_out_of_step", 3, 12, 2}, Case{"shim_late_errors", 4, 4, 2},
+                    Case{"shim_accumulate", 4, 3, 2}),
     [](const auto& tested) {
       const Case& c = tested.param;
       return std::format("{}{}{}", c.program + 5, c.ranks, c.seats > 1 ? std::format("in{}s", c.seats) : "");
