@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """spec.rescheduling.resize in a real cluster: a rank that its own CPU limit holds back gets more CPU where it is, without a pause; one
-that a quota denies that to keeps what it has, and moves if somebody moves it."""
+that a quota or its node denies that to keeps what it has, and moves if somebody moves it."""
+import contextlib
 import json
 import sys
 import unittest
 
 import cluster_job
-from cluster_job import Namespace, bsp_job, get_object, job_of, until_told, wait_for
+from cluster_job import Namespace, api, bsp_job, get_object, job_of, kubectl, until_told, wait_for
 from kubernetes_plugin_test import bsp
 from kubernetes_run_test import InANamespace
+from places import SWAPPED
 
 OURS = {what: {"cpu": "20m", "memory": "256Mi"} for what in ("requests", "limits")}
 
@@ -30,9 +32,87 @@ def cpu_of(pod):
     return asked["limits"]["cpu"], asked["requests"]["cpu"], given.get("limits", {}).get("cpu")
 
 
+def milli(cpu):
+    return int(cpu.removesuffix("m")) if cpu.endswith("m") else 1000 * int(cpu)
+
+
+@contextlib.contextmanager
+def no_operator():
+    name, system = cluster_job.release()
+    replicas = get_object(f"/apis/apps/v1/namespaces/{system}/deployments/{name}")["spec"]["replicas"]
+
+    def scale(to):
+        kubectl("scale", "deployment", name, "-n", system, f"--replicas={to}")
+        kubectl("rollout", "status", "deployment", name, "-n", system, "--timeout=120s")
+    try:
+        scale(0)
+        wait_for("the operator to be gone", lambda: not cluster_job.operator_pods(), 60)
+        yield
+    finally:
+        scale(replicas)
+
+
 class Resize(InANamespace):
     def events_of(self, job, reason):
         return [note for name, note in job.namespace.events(job.name) if name == reason]
+
+    def ask_for(self, job, rank, cpu):
+        """As the operator asks, which is away: the next one goes on from that. By itself it asks for no more than its node has to give,
+        as far as it sees; so a node refuses only if that has changed since."""
+        place = job.status()["ranks"][rank]
+        asked = {"rank": rank, "pod": place["pod"], "node": place["node"], "fromMillicores": 60, "toMillicores": cpu, "phase": "Asked",
+                 "time": cluster_job.now()}
+        path = f"{cluster_job.API}/{self.space.name}/bspjobs/{job.name}"
+        stored = api().get(path)
+        internal = json.loads(stored["status"]["internal"].translate(SWAPPED))
+        stored["status"]["internal"] = json.dumps({**internal, "resizes": [asked]}).translate(SWAPPED)
+        status, answer = api().ask("PUT", f"{path}/status", stored)
+        self.assertEqual(status, 200, answer)
+
+    def fill(self, node):
+        """A pod of another that leaves rank and node less than 200m."""
+        pods = get_object("/api/v1/pods", {})["items"]
+        here = [c for p in pods if p["spec"].get("nodeName") == node and p["status"]["phase"] == "Running"
+                for c in p["spec"]["containers"] + [i for i in p["spec"].get("initContainers", []) if i.get("restartPolicy") == "Always"]]
+        used = sum(milli(c["resources"].get("requests", {}).get("cpu", "0m")) for c in here)
+        free = milli(get_object(f"/api/v1/nodes/{node}")["status"]["allocatable"]["cpu"]) - used
+        self.space.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "other"}, "spec": {
+            "nodeName": node, "terminationGracePeriodSeconds": 1, "containers": [{
+                "name": "app", "image": "localhost/bsp-apps:dev", "imagePullPolicy": "IfNotPresent", "command": ["sleep", "1000000"],
+                "resources": {"requests": {"cpu": f"{free - 10}m"}}}]}})
+        wait_for("the other pod to run", lambda: self.space.objects("pods")["other"]["status"]["phase"] == "Running", 60,
+                 detail=lambda: self.space.objects("pods")["other"]["status"])
+
+    def is_refused(self, reason, said, cpu, before=lambda node: None):
+        """The rank has what it had, is told so once, and moves; where it is then, it gets what that node has."""
+        name = reason.lower()
+        command, manifest = uneven(name, mode="Off")
+        with job_of(self.space, manifest) as job:
+            job.wait_for_superstep(3)
+            node = job.status()["ranks"][2]["node"]
+            with no_operator():
+                before(node)
+                self.ask_for(job, 2, cpu)
+            wait_for("the node's answer", lambda: self.events_of(job, f"Resize{reason}"), 120, detail=job.summary)
+            self.assertRegex(self.events_of(job, f"Resize{reason}")[0], rf"^rank 2 keeps its CPU limit of 60m on {node}, and does not get \w+: {said}")
+            wait_for("its pod to ask for what it had", lambda: set(cpu_of(job.pods()[f"{name}-r2-g0"])) == {"60m"}, 60,
+                     detail=lambda: cpu_of(job.pods()[f"{name}-r2-g0"]))
+            self.assertRegex(bsp("explain", name, "-n", self.space.name).stdout, rf"rank 2 on {node}: CPU limit 60m → \w+, {reason} .* ago: {said}")
+            job.wait_for_superstep(job.status()["superstep"] + 3)
+            job.migrate(f"{name}-by-hand", 2, targetNode="*")
+            self.assertEqual(job.wait_for_migration(f"{name}-by-hand")["phase"], "Succeeded", job.summary())
+            there = job.status()["ranks"][2]["node"]
+            self.assertNotEqual(there, node)
+            self.space.kubectl("patch", "bspjob", name, "--type=merge", "-p", '{"spec":{"rescheduling":{"mode":"Migrate"}}}')
+            wait_for("it to be resized there", lambda: self.events_of(job, "Resized"), 240, detail=job.summary)
+            self.assertRegex(self.events_of(job, "Resized")[0], rf"^rank 2 has a CPU limit of \d+m instead of 60m on {there}, without a pause$")
+            self.assertEqual(len(self.events_of(job, f"Resize{reason}")), 1)
+            job.tell()
+            self.check_succeeded(job, command)
+
+    def test_one_for_which_the_node_has_no_room_now_is_deferred(self):
+        self.addCleanup(self.space.kubectl, "delete", "pod", "other", "--ignore-not-found", "--wait=false")
+        self.is_refused("Deferred", "Node didn't have enough resource: cpu", 200, self.fill)
 
     def test_a_throttled_rank_is_resized_in_place(self):
         command, manifest = uneven("uneven")

@@ -1,6 +1,8 @@
 """A job's status from its stored form (crds/README.md)."""
 import json
 
+SWAPPED = str.maketrans("'\"", "\"'")  # the quotes of `internal`
+
 
 def _ranks_in(text):
     for run in text.split(","):
@@ -13,7 +15,7 @@ def whole(status):
     if "internal" not in status:
         return status
     shown = {k: v for k, v in status.items() if k != "internal"}
-    return _merged(json.loads(status["internal"].translate(str.maketrans("'\"", "\"'"))), shown)
+    return _merged(json.loads(status["internal"].translate(SWAPPED)), shown)
 
 
 def _merged(below, above):
