@@ -52,13 +52,8 @@ void JobKernel::enter(JobPhase phase, std::string reason, std::string message) {
 
 void JobKernel::fail_attempt(const Failure& failure) {
   const auto& policy = o.job.spec.run_policy;
-  const std::uint32_t attempt = status().attempt;
-  status().restarts.push_back({.attempt = attempt,
-                               .time = o.now,
-                               .reason = failure.reason,
-                               .message = failure.message,
-                               .rank = failure.rank ? std::optional<RankId>(RankId{*failure.rank}) : std::nullopt});
-  if (status().restarts.size() > crds::kShownRestarts) status().restarts.erase(status().restarts.begin());
+  note_restart(failure.reason, failure.message,
+               failure.rank ? std::optional<RankId>(RankId{*failure.rank}) : std::nullopt);
   change.show_logs_of = failure.seat;
   status().migrations.active = 0;
   if (failure.final) return enter(JobPhase::kFailed, failure.reason, failure.message);
@@ -74,6 +69,16 @@ void JobKernel::fail_attempt(const Failure& failure) {
     ++c->losses;
   }
   enter(JobPhase::kRestarting, failure.reason, failure.message);
+}
+
+void JobKernel::note_restart(std::string reason, std::string message, std::optional<RankId> rank) {
+  auto& restarts = status().restarts;
+  restarts.push_back({.attempt = status().attempt,
+                      .time = o.now,
+                      .reason = std::move(reason),
+                      .message = std::move(message),
+                      .rank = rank});
+  if (restarts.size() > crds::kShownRestarts) restarts.erase(restarts.begin());
 }
 
 bool JobKernel::past_deadline() const {

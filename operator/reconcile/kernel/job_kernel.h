@@ -1,4 +1,4 @@
-// One step of a job as it is worked out: job.cc chooses by phase, job_start.cc and job_run.cc hold the longer phases.
+// One step of a job as it is worked out: job.cc chooses by phase, job_start.cc, job_resumes.cc and job_run.cc hold the longer phases.
 #pragma once
 
 #include <string>
@@ -56,6 +56,7 @@ struct JobKernel {
   // Restarting, or Failed if `failure` is final or backoffLimit used up.
   void succeed() { enter(crds::JobPhase::kSucceeded, "Completed", "every rank exited with code 0"); }
   void fail_attempt(const Failure& failure);
+  void note_restart(std::string reason, std::string message, std::optional<RankId> rank = {});
   // The sidecar reports an exit before the runtime has written the container's last lines and why it was killed.
   bool container_ends(const Failure& failure) const;
   // It may follow from the loss of another rank, of which nothing is known yet.
@@ -118,8 +119,12 @@ struct JobKernel {
   bool waits_for_pods() const;  // before it tries again
   void set_cpu_level(wire::EpochPlan& plan);
   bool open_epoch();
+  std::vector<observe::NodeFacts> nodes_at_start(std::vector<observe::NodeFacts> nodes) const;
+  void keep_off_unfit_nodes(PodRequest& request) const;
   bool resumed();
   void try_again(const crds::StoredSet& set, const Resumption& resumption);
+  bool may_start_elsewhere(const crds::StoredSet& set) const;
+  void start_elsewhere(const crds::StoredSet& set, const std::string& unfit);
   void begin_moves();
   void note_waiting(const Refusal& why);
   void note_drain(const std::string& stuck);

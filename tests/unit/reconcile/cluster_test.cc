@@ -196,6 +196,20 @@ TEST(PlacePod, KeepsATargetOffTheNodeThatItsRankLeaves) {
   EXPECT_FALSE(placed(json::object(), request, {}).contains("affinity")) << "no scheduler chooses";
 }
 
+TEST(PlacePod, KeepsARestoredRankOffNodesThatDoNotDo) {
+  PodRequest request = to_fast();
+  request.unfit = {"fast-0", "fast-2"};
+  request.rather_not_on = "fast-1";
+  const json pod = placed(json::object(), request, {.scheduled = true});
+  const auto other = [](const char* node) {  // the API server takes one name in each
+    return json{{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", {node}}};
+  };
+  EXPECT_EQ(terms_of(pod)[0]["matchFields"], json::array({other("fast-0"), other("fast-2")}));
+  EXPECT_EQ(pod["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"][0]["preference"],
+            (json{{"matchExpressions",
+                   {{{"key", "kubernetes.io/hostname"}, {"operator", "NotIn"}, {"values", {"fast-1"}}}}}}));
+}
+
 // The runtime is built for these alone.
 TEST(PlacePod, RequiresLinuxOnX86) {
   const json platform = {{"kubernetes.io/arch", "amd64"}, {"kubernetes.io/os", "linux"}};

@@ -222,6 +222,7 @@ void World::restart_operator(int down_for) {
   note("the operator is killed");
   ++life_;
   known_.clear();
+  known_cpus_.clear();
   clocks_ = {};
   newest_ = 0;
   progress_ = {};

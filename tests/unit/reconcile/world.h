@@ -170,7 +170,7 @@ class World : public simulated::Cluster {
   std::vector<nlohmann::json> pod_groups;           // that exist; none is made twice
   PodGroupFacts pod_group;                          // what the operator knows
   std::optional<Error> no_pod_groups;               // why none can be created
-  std::map<std::string, CpuFeatures> cpus;          // by Set; others': not known
+  std::map<std::string, CpuFeatures> cpus;          // by node or Set; others': not known
   std::string runtime_image{names::kRuntimeImage};  // the operator's present one
   std::map<std::string, std::string> image_ids;     // that nodes report, by image
   std::map<std::string, std::string> runtimes;      // build id of the libbspmpi.so in it, by image
@@ -237,6 +237,7 @@ class World : public simulated::Cluster {
   int operator_up_at_ = 0, life_ = 0;
   std::string seen_;  // version of the reservations that was decided on
   std::map<Seat, SidecarFacts> known_;
+  std::map<std::string, CpuFeatures> known_cpus_;  // by node, as sidecars have said
   JobClocks clocks_;
   VanishedPods vanished_;
   std::map<std::string, Error> refused_;

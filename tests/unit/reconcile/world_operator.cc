@@ -176,6 +176,11 @@ Observed World::observe() {
     }
   }
   o.sidecars = known_;
+  for (const auto& [seat, facts] : known_)
+    if (facts.status && facts.status->cpu_features)
+      known_cpus_[pods.at(seat.pod).node] = CpuFeatures(facts.status->cpu_features);
+  for (observe::NodeFacts& node : o.nodes)
+    if (const auto cpu = known_cpus_.find(node.name); cpu != known_cpus_.end()) node.cpu_features = cpu->second;
   o.not_created = refused_;
   if (also_seen) also_seen(o);
   clocks_.fill(o);
@@ -377,7 +382,9 @@ void World::do_work(const Work& work) {
     }
     if (const auto id = runtimes.find(sidecar.at("image")); id != runtimes.end()) pod.status.runtime = id->second;
     const auto facts = std::ranges::find(nodes, pod.node, &observe::NodeFacts::name);
-    if (const auto cpu = facts == nodes.end() ? cpus.end() : cpus.find(facts->set); cpu != cpus.end()) {
+    auto cpu = cpus.find(pod.node);
+    if (cpu == cpus.end() && facts != nodes.end()) cpu = cpus.find(facts->set);
+    if (cpu != cpus.end()) {
       pod.status.cpu_features = cpu->second.bits();
       if (!pod.target) pod.status.program_features = cpu->second.bits();
     }

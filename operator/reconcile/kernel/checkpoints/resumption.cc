@@ -11,17 +11,21 @@
 
 namespace bsp::reconcile {
 
+const crds::StoredSet* next_set(const crds::BspJobStatus& status) {
+  if (!status.checkpoint) return nullptr;
+  const crds::StoredSet* chosen = nullptr;
+  for (const crds::StoredSet& set : status.checkpoint->sets)
+    if (set.unusable.empty() && (!chosen || set.tries / kTries <= chosen->tries / kTries)) chosen = &set;
+  return chosen;
+}
+
 void choose_set(crds::BspJobStatus& status) {
   if (!status.checkpoint) return;
   crds::CheckpointStatus& c = *status.checkpoint;
   c.pending.reset();  // its images were in memory that is gone
   c.restored.reset();
   c.suspending.reset();
-  // The newest; and one that could not be restored twice, by whatever accidents, comes after those that were tried less.
-  const crds::StoredSet* chosen = nullptr;
-  for (const crds::StoredSet& set : c.sets)
-    if (set.unusable.empty() && (!chosen || set.tries / kTries <= chosen->tries / kTries)) chosen = &set;
-  if (chosen) c.restored = chosen->id;
+  if (const crds::StoredSet* chosen = next_set(status)) c.restored = chosen->id;
 }
 
 const crds::StoredSet* set_of_start(const crds::BspJobStatus& status) {
@@ -72,6 +76,7 @@ namespace {
 // What the ranks say, one after the other.
 struct Said {
   FirstFew waiting, failures, notes;
+  std::string failed_on;
   std::vector<migrate::Action> accepted, loads;
   std::vector<Resumption::Suspicion> suspicions;
   bool others = false;  // some are still to say how it went
@@ -87,10 +92,12 @@ struct Said {
     if (phase == kReceived) return accepted.push_back(std::move(load));
     const std::string who = std::format("rank {} ({})", rank, name_of(place.seat()));
     waiting.add(phase == kFailed ? who + ": " + said->error : who);
-    if (phase == kFailed)
+    if (phase == kFailed) {
       failures.add(who + ": " + said->error);
-    else
+      if (failed_on.empty()) failed_on = node;
+    } else {
       others = true;
+    }
     if (phase == kFailed && said->suspect)
       suspicions.push_back({rank, node, said->error});
     else if (said && phase != kReceiving && phase != kRestoring)
@@ -105,6 +112,7 @@ Resumption resume_from(const crds::StoredSet& set, const Observed& o) {
   if (!digests || digests->size() != kDigest * o.job.status.ranks.size())
     return {.unusable = "status.checkpoint doesn't hold a digest for each rank"};
   Said said;
+  std::string unfit;
   const wire::TransferStatus nothing{};
   const Skew skew(set, o.job.status.ranks.size());
   for (const crds::RankPlace& place : o.job.status.ranks) {
@@ -112,6 +120,8 @@ Resumption resume_from(const crds::StoredSet& set, const Observed& o) {
     const PodFacts* pod = o.pod(place.seat());
     if (std::string differs = pod ? skew.of(place, *pod, s) : ""; !differs.empty())
       return {.unusable = std::move(differs)};
+    const std::string& node = pod && !pod->node.empty() ? pod->node : place.node;
+    if (s && unfit.empty()) unfit = skew.of_cpu(place.rank.value, node, CpuFeatures(s->cpu_features));
     const bool of_set = s && s->transfer.migration == wire::set_name(set.id);
     if (of_set && s->transfer.phase == wire::TransferPhase::kFailed && s->transfer.unusable)
       return {.unusable = std::format("rank {}: {}", place.rank.value, s->transfer.error)};
@@ -120,14 +130,15 @@ Resumption resume_from(const crds::StoredSet& set, const Observed& o) {
         {.image = {.set = set.id, .epoch = set.epoch, .attempt = set.attempt, .job = set.of_job, .grant = set.grant},
          .digest = hex_of(std::string_view(*digests).substr(kDigest * place.rank.value, kDigest)),
          .ignore_files = o.job.spec.checkpoint.shared_files == crds::SharedFiles::kIgnore});
-    said.add(place, pod && !pod->node.empty() ? pod->node : place.node,
-             s ? (of_set ? &s->transfer : &nothing) : nullptr, std::move(load));
+    said.add(place, node, s ? (of_set ? &s->transfer : &nothing) : nullptr, std::move(load));
   }
+  if (!unfit.empty()) return {.unfit = std::move(unfit)};
   Resumption resumption{.notes = said.notes.text(), .loads = std::move(said.loads)};
   judge(set, std::move(said.suspicions), said.others, resumption);
   if (!resumption.unusable.empty()) return {.unusable = std::move(resumption.unusable)};
   resumption.done = said.waiting.empty() && said.accepted.empty();
   resumption.failed = said.failures.text();
+  resumption.failed_on = std::move(said.failed_on);
   if (resumption.done) return resumption;
   // Asked again, a rank cuts off files that are ahead of it. Not before all have accepted the set: if one refuses it, the ranks go back
   // to an older one, and files must be as they were found.
@@ -159,13 +170,16 @@ void give_up_newer(std::uint64_t id, crds::BspJobStatus& status) {
     if (set.id > id && set.unusable.empty()) set.unusable = std::format("the job has gone on from set {}", id);
 }
 
-void note_try(std::uint64_t id, const std::optional<Resumption::Suspicion>& suspicion, crds::BspJobStatus& status) {
+void note_try(std::uint64_t id, const Resumption& resumption, crds::BspJobStatus& status) {
   for (crds::StoredSet& set : status.checkpoint->sets) {
     if (set.id != id) continue;
     ++set.tries;
-    if (!suspicion) continue;
-    set.suspected = suspicion->why;
-    set.suspected_on = suspicion->node;
+    if (const auto& suspicion = resumption.suspicion) {
+      set.suspected = suspicion->why;
+      set.suspected_on = suspicion->node;
+    } else if (set.suspected.empty()) {
+      set.suspected_on = resumption.failed_on;
+    }
   }
 }
 

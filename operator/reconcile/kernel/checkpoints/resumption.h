@@ -2,6 +2,8 @@
 //
 //   a rank's restore fails
 //     the image is damaged, or what it needs is for certain not as it was         the set is given up, and the one before is tried
+//     its node's CPU lacks what its libraries have seen                           another node is tried as long as one may fit
+//                                                                                 (fitting_nodes.h), in kCpuTries attempts; then the same
 //     criu can't do it                    on two nodes alike                      the same
 //                                         else                                    the attempt has failed, and the next one tries again
 //     an accident: the storage is away, no memory, a volume that isn't mounted    the rank tries again, in growing pauses, until
@@ -22,9 +24,13 @@ inline constexpr std::size_t kDigest = 32;  // bytes, of a stored file
 inline constexpr std::chrono::minutes kStoring{5};
 inline constexpr double kLeastBytesPerSecond = 1e6;
 inline constexpr std::uint32_t kTries = 2;  // of a set, before an older one is tried
+inline constexpr std::size_t kCpuTries =
+    8;  // one after the other, each on nodes of which it wasn't known that they lack features
 
-// Decides where the attempt that begins starts from.
-void choose_set(crds::BspJobStatus& status);
+// The set from which an attempt that begins now starts: the newest; but one that could not be restored twice, by whatever accidents,
+// comes after those that were tried less. Null: there is none.
+const crds::StoredSet* next_set(const crds::BspJobStatus& status);
+void choose_set(crds::BspJobStatus& status);  // that one
 // The set from which the present attempt starts; null: from the beginning.
 const crds::StoredSet* set_of_start(const crds::BspJobStatus& status);
 
@@ -40,9 +46,11 @@ struct Resumption {
   };
   bool done = false;                        // every rank is there, stopped
   std::string unusable = {};                // why no attempt can start from this set
+  std::string unfit = {};                   // why none can on these nodes
   std::optional<Suspicion> suspicion = {};  // once every rank has said how it went
   std::string waits = {};                   // for people
   std::string failed = {};                  // likewise: the ranks that have failed by what may pass, and why
+  std::string failed_on = {};               // the node of the first of them
   std::string notes = {};                   // likewise: what was done to files on shared volumes
   std::vector<migrate::Action> loads = {};
 };
@@ -54,7 +62,7 @@ void give_up_set(std::uint64_t id, const std::string& why, crds::BspJobStatus& s
 // Nor from a newer one than that from which the ranks are about to go on.
 void give_up_newer(std::uint64_t id, crds::BspJobStatus& status);
 // An attempt could not start from it, and the next one may.
-void note_try(std::uint64_t id, const std::optional<Resumption::Suspicion>& suspicion, crds::BspJobStatus& status);
+void note_try(std::uint64_t id, const Resumption& resumption, crds::BspJobStatus& status);
 // How long a start from it may take beyond JobLimits::start.
 Duration loading_limit(const crds::StoredSet& set, const crds::BspJob& job);
 

@@ -144,13 +144,16 @@ std::string Skew::of(const crds::RankPlace& place, const PodFacts& pod, const wi
   if (!status) return "";
   if (!set_.runtime.empty() && !status->runtime.empty() && status->runtime != set_.runtime)
     return of_rank(place, "libbspmpi.so", set_.runtime.substr(0, 12), status->runtime.substr(0, 12));
-  if (place.rank.value < seen_.size())
-    if (const CpuFeatures lacks = CpuFeatures(status->cpu_features).lacks(seen_[place.rank.value]); lacks.known())
-      return std::format(
-          "the CPU of node {} lacks {}, which the libraries of rank {} have seen when they chose their code; with "
-          "spec.cpu: Common a job starts with what the CPUs of all its Sets have",
-          place.node, lacks.text(), place.rank.value);
   return "";
+}
+
+std::string Skew::of_cpu(std::uint32_t rank, const std::string& node, CpuFeatures has) const {
+  const CpuFeatures lacks = has.lacks(seen(rank));
+  if (!lacks.known()) return "";
+  return std::format(
+      "the CPU of node {} lacks {}, which the libraries of rank {} have seen when they chose their code; with "
+      "spec.cpu: Common a job starts with what the CPUs of all its Sets have",
+      node, lacks.text(), rank);
 }
 
 }  // namespace bsp::reconcile

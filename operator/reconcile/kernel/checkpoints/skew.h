@@ -34,8 +34,12 @@ void describe_program(const Observed& o, crds::StoredSet& set);
 class Skew {
  public:
   explicit Skew(const crds::StoredSet& set, std::size_t ranks);
-  // Why the rank can't be restored in that pod, as far as is known; "": nothing is in its way. `status`: may be null.
+  // Why the rank can't be restored in that pod, nor in any other, as far as is known; "": nothing is in its way. `status`: may be null.
   [[nodiscard]] std::string of(const crds::RankPlace& place, const PodFacts& pod, const wire::RankStatus* status) const;
+  // Why it can't on a node with these CPU features; "": it can.
+  [[nodiscard]] std::string of_cpu(std::uint32_t rank, const std::string& node, CpuFeatures has) const;
+  // What the rank's libraries have seen. Empty: not known.
+  [[nodiscard]] CpuFeatures seen(std::uint32_t rank) const { return rank < seen_.size() ? seen_[rank] : CpuFeatures(); }
 
  private:
   const crds::StoredSet& set_;

@@ -27,6 +27,8 @@ struct PodRequest {
   std::string node = {};    // as planned
   bool pinned = false;      // a person named that node
   std::string not_on = {};  // the node that the rank leaves for another one of the same Set; "": any will do
+  std::vector<std::string> unfit = {};  // nodes on which its ranks can't be restored
+  std::string rather_not_on = {};       // a node where that has failed; "": none
   bool target = false;
   bool resumes = false;                    // it waits for the images of a checkpoint set, one for each rank
   std::string migration = {};              // of a target

@@ -56,7 +56,7 @@ void JobKernel::pending() {
   const bool shares_pods = most_seats(o.job.spec) > 1;
   const std::uint32_t generation = status().ranks.empty() ? 0 : status().ranks.front().generation;
   if (by_scheduler && !shares_pods && !has_pod_group(generation, o.job.spec.ranks)) return;
-  const decide::Platform platform = platform_at_start(o, with(to_come, o.nodes));
+  const decide::Platform platform = platform_at_start(o, nodes_at_start(with(to_come, o.nodes)));
   auto mapping = decide::initial_mapping(o.job.spec.initial_mapping, o.job.spec.ranks, platform);
   if (!mapping && by_scheduler) mapping = map_beyond_room(with(to_come, nodes_without_jobs(o)));
   bool passes = false;
@@ -234,55 +234,6 @@ void JobKernel::starting() {
   enter(JobPhase::kRunning, "Running", "every rank runs");
 }
 
-// Every rank is as it was in the set from which the attempt starts, if it starts from one.
-bool JobKernel::resumed() {
-  const crds::StoredSet* const set = set_of_start(status());
-  if (!set) return true;
-  Resumption resumption = resume_from(*set, o);
-  const bool late = o.start_counts_for > job_limits.start + loading_limit(*set, o.job);
-  if (resumption.done) {
-    if (!resumption.notes.empty()) notices.events.push_back({"Warning", kSharedFiles, resumption.notes});
-    return true;
-  }
-  if (resumption.unusable.empty() && (late || resumption.suspicion)) return try_again(*set, resumption), false;
-  if (!resumption.unusable.empty()) {
-    // No attempt of the program has failed, and there is one set less to try.
-    const std::string why =
-        std::format("set {} (superstep {}) can't be used: {}", set->id, set->superstep.value, resumption.unusable);
-    const bool last = is_last_adopted(*set, status());
-    give_up_set(set->id, resumption.unusable, status());
-    // Its user wants what another job has computed, not the beginning.
-    if (last) return enter(JobPhase::kFailed, kSetUnusable, why), false;
-    ++status().attempt;
-    enter(JobPhase::kRestarting, kSetUnusable, why);
-    return false;
-  }
-  std::ranges::move(resumption.loads, std::back_inserter(work.actions));
-  status().message = resumption.waits;
-  if (!resumption.failed.empty() && !is_on(status(), kStartDelayed)) {
-    const std::string why = std::format("set {} can't be restored yet: {}", set->id, resumption.failed);
-    turn_condition(o, status(), kStartDelayed, true, "RestoreFails", why);
-    notices.events.push_back({"Warning", kStartDelayed, why});
-    stores = true;
-  }
-  return false;
-}
-
-// Nothing says for certain that the set is damaged, and all that was computed would go with it.
-void JobKernel::try_again(const crds::StoredSet& set, const Resumption& resumption) {
-  const std::string which = std::format("set {} (superstep {})", set.id, set.superstep.value);
-  const auto& suspicion = resumption.suspicion;
-  note_try(set.id, suspicion, status());
-  if (!suspicion)
-    return fail_attempt({{}, {}, "StartTimeout", which + " could not be restored in time: " + resumption.waits, false});
-  fail_attempt({suspicion->rank,
-                {},
-                "RestoreFailed",
-                std::format("{}: rank {} could not be restored on node {}: {}", which, suspicion->rank, suspicion->node,
-                            suspicion->why),
-                false});
-}
-
 // Programs wait for it, since nothing is known of the ranks' CPUs before their sidecars run there.
 void JobKernel::set_cpu_level(wire::EpochPlan& plan) {
   if (o.job.spec.cpu != crds::CpuLevel::kCommon) return;
@@ -326,18 +277,17 @@ std::vector<std::uint32_t> JobKernel::ranks_beside(const crds::RankPlace& first)
 
 bool JobKernel::create_pod(const crds::RankPlace& place, NotReady& not_ready) {
   if (place.local != 0) return true;  // with the rank that it is named after
-  if (!o.being_made.contains(place.pod))
-    work.create_pods.push_back({.rank = place.rank.value,
-                                .generation = place.generation - 1,
-                                .attempt = status().attempt,
-                                .set = place.set,
-                                .node = place.node,
-                                .target = false,
-                                .resumes = set_of_start(status()) != nullptr,
-                                .migration = "",
-                                .pod_group = group,
-                                .beside = ranks_beside(place),
-                                .runtime_image = runtime_image_of(o)});
+  if (!o.being_made.contains(place.pod)) {
+    PodRequest& request = work.create_pods.emplace_back(PodRequest{.rank = place.rank.value,
+                                                                   .generation = place.generation - 1,
+                                                                   .attempt = status().attempt,
+                                                                   .set = place.set,
+                                                                   .node = place.node,
+                                                                   .pod_group = group,
+                                                                   .beside = ranks_beside(place),
+                                                                   .runtime_image = runtime_image_of(o)});
+    keep_off_unfit_nodes(request);
+  }
   not_ready.missing = true;
   const auto why = o.not_created.find(place.pod);
   if (why == o.not_created.end()) {

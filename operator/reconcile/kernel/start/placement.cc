@@ -31,12 +31,15 @@ void require(json& spec, const char* list, const json& requirement) {
 }
 
 // By the label, since not all autoscalers understand a node's name in an affinity.
-void prefer(json& spec, const std::string& node) {
+void prefer(json& spec, const char* where, const std::string& node) {
   child(node_affinity_of(spec), "preferredDuringSchedulingIgnoredDuringExecution", json::value_t::array)
       .push_back({{"weight", 100},
                   {"preference",
                    {{"matchExpressions",
-                     {{{"key", "kubernetes.io/hostname"}, {"operator", "In"}, {"values", json::array({node})}}}}}}});
+                     {{{"key", "kubernetes.io/hostname"}, {"operator", where}, {"values", json::array({node})}}}}}}});
+}
+void require_other(json& spec, const std::string& node) {
+  require(spec, "matchFields", {{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", json::array({node})}});
 }
 
 bool flag(const json& spec, const char* name) { return flag_at(spec, name, false); }
@@ -90,10 +93,10 @@ void place_pod(json& spec, const crds::BspJob& job, const PodRequest& request, c
             {{"key", "metadata.name"}, {"operator", "In"}, {"values", json::array({request.node})}});
   // Nodes of a Set may differ: what the move gains was computed for this one, and its slot is reserved.
   else if (request.target && !request.node.empty())
-    prefer(spec, request.node);
-  if (!request.not_on.empty())
-    require(spec, "matchFields",
-            {{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", json::array({request.not_on})}});
+    prefer(spec, "In", request.node);
+  if (!request.rather_not_on.empty()) prefer(spec, "NotIn", request.rather_not_on);
+  if (!request.not_on.empty()) require_other(spec, request.not_on);
+  for (const std::string& node : request.unfit) require_other(spec, node);
   have_time_to_leave(spec, job.spec.run_policy.drain_timeout_seconds);
   // With 0 the API server would drop the object while the kubelet is still ending the containers, and another copy of
   // the rank might be started beside one that runs. (Our own node drops it only when they are gone.)
