@@ -10,6 +10,7 @@ namespace bsp {
 
 inline const kube::Kind kPod{"v1", "Pod"};
 inline const kube::Kind kNode{"v1", "Node"};
+inline const kube::Kind kNamespace{"v1", "Namespace"};
 inline const kube::Kind kSecret{"v1", "Secret"};
 inline const kube::Kind kConfigMap{"v1", "ConfigMap"};
 inline const kube::Kind kNetworkPolicy{"networking.k8s.io/v1", "NetworkPolicy"};

@@ -37,6 +37,15 @@ Result<std::string> Authority::seed() {
   return seed_;
 }
 
+Result<std::string> Authority::cluster() {
+  const std::lock_guard lock(mutex_);
+  if (!cluster_.empty()) return cluster_;
+  const auto system = client_.get({kNamespace, "", "kube-system"});
+  if (!system) return std::unexpected(system.error().in("namespace kube-system"));
+  cluster_ = kube::metadata_text(*system, "uid");
+  return cluster_;
+}
+
 Result<std::optional<std::string>> Authority::stored() {
   const auto secret = client_.get(at_);
   if (secret) return seed_in(*secret);

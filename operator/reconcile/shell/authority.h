@@ -22,6 +22,8 @@ class Authority {
   Result<std::string> seed();
   // As it is stored now; nullopt: there is none. Of replicas that don't lead: only the leader makes one and puts it back.
   Result<std::optional<std::string>> stored();
+  // Of clusters with the same seed each has another: the uid of its namespace kube-system. Read once.
+  Result<std::string> cluster();
   // Puts the Secret back if it was deleted or overwritten since: the next leader needs it. Asks once in an interval.
   void keep();
 
@@ -32,8 +34,8 @@ class Authority {
   kube::Client& client_;
   const kube::Key at_;
   const std::chrono::milliseconds interval_;
-  std::mutex mutex_;  // of the two below
-  std::string seed_;  // "" until it has been read
+  std::mutex mutex_;            // of those below
+  std::string seed_, cluster_;  // "" until they have been read
   std::chrono::steady_clock::time_point next_{};
 };
 

@@ -12,8 +12,9 @@
 
 namespace bsp::reconcile {
 
-Result<std::string> owner_of_sets(std::string_view seed, const std::string& name_space) {
-  BSP_TRY(const std::string owner, net::derive_key(seed, std::format("owner of sets in namespace {}", name_space)));
+Result<std::string> owner_of_sets(std::string_view seed, const std::string& cluster, const std::string& name_space) {
+  BSP_TRY(const std::string owner,
+          net::derive_key(seed, std::format("owner of sets in cluster {}, namespace {}", cluster, name_space)));
   return hex_of(owner);
 }
 

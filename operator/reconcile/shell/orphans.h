@@ -1,8 +1,8 @@
 // Checkpoint sets of jobs that are gone without them: their storage was away, or a lost node has stored more since. A sidecar of a job that
 // makes sets in the same place removes them (sidecar/storage/storage.h, Orphans), by what only the operator knows:
 //
-//   whose they are    a mark of the operator's seed and the namespace. Another cluster, with another seed, has another one, and what a job
-//                     leaves by reclaimPolicy: Retain has none.
+//   whose they are    a mark of the operator's seed, the cluster and the namespace. So a cluster into which the seed was copied has another
+//                     one, and what a job leaves by reclaimPolicy: Retain has none.
 //   who needs them    the jobs of the namespace, and those from whose sets a job of any namespace goes on. If one of these statuses can't
 //                     be read, nothing is removed.
 //   since when        kOrphanAge. Until then somebody may still look at them, and a job that this operator has not heard of yet is young.
@@ -25,7 +25,7 @@ inline constexpr std::chrono::hours kLooksForOrphans{1};
 inline constexpr std::size_t kMostJobsThatStay = 1000;
 
 // As the names of files have it.
-Result<std::string> owner_of_sets(std::string_view seed, const std::string& name_space);
+Result<std::string> owner_of_sets(std::string_view seed, const std::string& cluster, const std::string& name_space);
 // The uids of the jobs whose sets stay; nullopt: that isn't known. `jobs`: of all namespaces.
 std::optional<std::vector<std::string>> jobs_that_stay(const std::vector<kube::Object>& jobs,
                                                        const std::string& name_space);

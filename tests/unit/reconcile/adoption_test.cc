@@ -258,12 +258,13 @@ TEST(Orphans, AreLookedForByWhoHasAMark) {
   EXPECT_EQ(with({.owner = "us", .retain = false, .stay = std::vector<std::string>{"u"}}), expected);
 }
 
-TEST(Orphans, AreOfOneOperatorAndOneNamespace) {
+TEST(Orphans, AreOfOneOperatorOneClusterAndOneNamespace) {
   const std::string seed(net::kSeedBytes, 's'), other(net::kSeedBytes, 't');
-  const std::string owner = owner_of_sets(seed, "a").value();
-  EXPECT_EQ(owner, owner_of_sets(seed, "a").value());
-  EXPECT_NE(owner, owner_of_sets(seed, "b").value());
-  EXPECT_NE(owner, owner_of_sets(other, "a").value());
+  const std::string owner = owner_of_sets(seed, "cluster", "a").value();
+  EXPECT_EQ(owner, owner_of_sets(seed, "cluster", "a").value());
+  EXPECT_NE(owner, owner_of_sets(seed, "cluster", "b").value());
+  EXPECT_NE(owner, owner_of_sets(other, "cluster", "a").value());
+  EXPECT_NE(owner, owner_of_sets(seed, "another", "a").value()) << "the seed was copied there";
   EXPECT_EQ(owner.size(), 64u);
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/core/base64.h"
 #include "crds/names.h"
+#include "operator/kube/fields.h"
 #include "operator/local/store.h"
 #include "operator/reconcile/kernel/network_policy.h"
 #include "operator/reconcile/shell/authority.h"
@@ -93,6 +94,16 @@ TEST_F(AuthorityTest, IsCreatedOnceAndKeptByTheNextLeader) {
   EXPECT_EQ(second.seed().value(), seed);
   first.keep();
   EXPECT_EQ(stored_seed(), seed);
+}
+
+TEST_F(AuthorityTest, KnowsItsCluster) {
+  Authority one = authority();
+  EXPECT_THAT(one.cluster().error().message, testing::HasSubstr("namespace kube-system"));
+  const auto system =
+      store_->create({{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", "kube-system"}}}});
+  ASSERT_TRUE(system) << system.error().message;
+  EXPECT_EQ(one.cluster().value(), kube::metadata_text(*system, "uid"));
+  ASSERT_NE(one.cluster().value(), "");
 }
 
 TEST_F(AuthorityTest, FillsTheEmptySecretOfTheChart) {

@@ -82,6 +82,12 @@ std::vector<UsedSet> SetRemover::used(const crds::BspJob& job) const {
   return used;
 }
 
+Result<std::string> SetRemover::owner_of_sets() const {
+  BSP_TRY(const std::string seed, authority_.seed());
+  BSP_TRY(const std::string cluster, authority_.cluster());
+  return reconcile::owner_of_sets(seed, cluster, job_ref_.at.name_space);
+}
+
 // Every status is read for it, so once in an hour is enough.
 OrphanSearch SetRemover::search(const crds::BspJob& job) const {
   if (!options_.pods.scheduled || !job.status.checkpoint || !job.status.checkpoint->marked) return {};
@@ -91,9 +97,12 @@ OrphanSearch SetRemover::search(const crds::BspJob& job) const {
     if (now < state_->looks_at) return {};
     state_->looks_at = now + kLooksForOrphans;
   }
-  const auto seed = authority_.seed();
-  auto owner = seed ? owner_of_sets(*seed, job_ref_.at.name_space) : seed;
-  if (!owner) return {};
+  auto owner = owner_of_sets();
+  if (!owner) {
+    log_warning("the checkpoint sets can't be marked, and what jobs have left stays",
+                {{"job", job_ref_.key()}, {"error", owner.error().message}});
+    return {};
+  }
   OrphanSearch search{.owner = std::move(*owner),
                       .retain = job.spec.checkpoint.reclaim_policy == crds::ReclaimPolicy::kRetain};
   if (!search.retain) search.stay = jobs_that_stay(cache_.list(kBspJob), job_ref_.at.name_space);

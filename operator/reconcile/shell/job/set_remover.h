@@ -53,6 +53,7 @@ class SetRemover {
   };
   [[nodiscard]] kube::Key pod() const;
   [[nodiscard]] std::vector<UsedSet> used(const crds::BspJob& job) const;
+  [[nodiscard]] Result<std::string> owner_of_sets() const;
   [[nodiscard]] OrphanSearch search(const crds::BspJob& job) const;
   static Result<void> make(kube::Client& client, kube::Cache& cache, const JobRef& job, const kube::Object& pod);
 
