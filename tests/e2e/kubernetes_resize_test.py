@@ -110,6 +110,10 @@ class Resize(InANamespace):
             job.tell()
             self.check_succeeded(job, command)
 
+    def test_one_beyond_the_node_is_infeasible(self):
+        # Of the node, or since Kubernetes 1.36 of the API server.
+        self.is_refused("Infeasible", r".*[Nn]ode didn't have enough (capacity|allocatable resources): cpu", 5000)
+
     def test_one_for_which_the_node_has_no_room_now_is_deferred(self):
         self.addCleanup(self.space.kubectl, "delete", "pod", "other", "--ignore-not-found", "--wait=false")
         self.is_refused("Deferred", "Node didn't have enough resource: cpu", 200, self.fill)

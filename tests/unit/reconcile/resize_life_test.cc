@@ -129,6 +129,22 @@ TEST_F(Resize, ARefusalByTheAPIServerIsToldOnceAndNotRepeated) {
   EXPECT_EQ(w.unrest(), "");
 }
 
+// Kubernetes 1.36 says so before the node is asked. It is the node that has too little, and no other rank's.
+TEST_F(Resize, MoreThanTheNodeHasIsInfeasibleWhoeverSaysSo) {
+  refusal =
+      Error{ErrorCode::kRefused,
+            "pods \"job-r0-g0\" is forbidden: node didn't have enough allocatable resources: cpu, requested: 600, "
+            "allocatable: 300"};
+  decide();
+  ASSERT_TRUE(run_until(ResizePhase::kInfeasible)) << w.trace;
+  EXPECT_THAT(told("ResizeInfeasible"), HasSubstr("does not get 600m: pods \"job-r0-g0\" is forbidden"));
+  refusal.reset();
+  asked.clear();
+  for (int i = 0; i < 5; ++i) w.tick();
+  EXPECT_THAT(asked, IsEmpty()) << "there is nothing to be undone";
+  EXPECT_EQ(w.unrest(), "");
+}
+
 TEST_F(Resize, AFailureThatMayPassIsWaitedForButNotForEver) {
   refusal = Error{ErrorCode::kUnavailable, "the server is busy", true};
   decide();

@@ -111,6 +111,12 @@ std::int64_t wanted_limit(const Throttled& c, double pace) {
 
 // --- Settling -----------------------------------------------------------------------------------------
 
+// Since Kubernetes 1.36 the API server itself says that a node has not so much at all. It forbids that as it does what a quota denies, but
+// no other rank is concerned.
+bool is_beyond_node(const Error& refused) {
+  return refused.message.contains("node didn't have enough allocatable resources");
+}
+
 struct ResizeEnd {
   ResizePhase phase;
   std::string message = {};
@@ -123,7 +129,8 @@ std::optional<ResizeEnd> end_of_resize(const RankResize& resize, const AppFacts&
   if (const auto refused = o.not_resized.find(resize.pod); refused != o.not_resized.end() && app.cpu_limit == from)
     // A quota's refusal may pass, but nobody waits for that.
     if (late || !refused->second.retryable || refused->second.code == ErrorCode::kRefused)
-      return ResizeEnd{ResizePhase::kRefused, refused->second.message};
+      return ResizeEnd{is_beyond_node(refused->second) ? ResizePhase::kInfeasible : ResizePhase::kRefused,
+                       refused->second.message};
   if (app.cpu_limit != from && app.cpu_limit != to)
     return ResizeEnd{ResizePhase::kRefused,
                      std::format("somebody else has changed it to {}", crds::cpu_text(app.cpu_limit))};
