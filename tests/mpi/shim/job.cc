@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr auto kLimit = 60s;  // for operations that take milliseconds on success
+constexpr auto kLimit = 200s;  // for operations that take milliseconds on success, shim_exhausted's 15 s
 
 template <class Done>
 bool until(Done done) {
