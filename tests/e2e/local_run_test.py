@@ -46,13 +46,14 @@ class Runs(unittest.TestCase):
             container, = [name for name in run.containers("{{.Names}}") if place["pod"] in name and name.endswith("app")]
             slowed = on_host("podman", "update", "--cpu-period", "20000", "--cpu-quota", "1600", container)
             self.assertEqual(slowed.returncode, 0, slowed.stderr)
+            earlier = sum(m["spec"]["rank"] == place["rank"] for m in run.objects("RankMigration").values())
             status, output = run.wait()
             self.assertEqual(status, 0, output)
             summary = run.summary()
-            # Another rank may have moved, too: beside their quota the nodes share this machine, which makes some slower than others.
-            moves = [m for m in summary["migrations"] if m["rank"] == place["rank"]]
+            # Other moves may have come before and beside: besides their quota the nodes share this machine, which makes some slower.
+            moves = [m for m in summary["migrations"] if m["rank"] == place["rank"]][earlier:]
             self.assertEqual([m["phase"] for m in moves[:1]], ["Succeeded"], output)
-            self.assertGreater(moves[0]["realised_gain_s"], 0, output)
+            self.assertGreater(moves[0]["realised_gain_s"] + (moves[0]["realised_gain_error_s"] or 0), 0, output)
             self.assertEqual(field_of("\n".join(summary["rank0_output"])), sequential_field(command), output)
 
     def test_advise_decides_but_moves_no_rank(self):
