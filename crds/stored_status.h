@@ -22,8 +22,8 @@ inline constexpr const char* kSummary = "summary";
 inline constexpr const char* kWhy = "why";  // of lastDecision
 
 // Conditions that repeat the phase: of phases that pass, and of the others, for which `kubectl wait` waits.
-inline constexpr auto kPassingPhases = std::to_array<std::string_view>({"Starting", "Running", "Migrating"});
-inline constexpr auto kLastingPhases = std::to_array<std::string_view>({"Suspended", "Complete", "Failed"});
+inline constexpr auto kPassingPhases = std::to_array<std::string_view>({"Starting", "Migrating"});
+inline constexpr auto kLastingPhases = std::to_array<std::string_view>({"Running", "Suspended", "Complete", "Failed"});
 constexpr bool repeats_the_phase(std::string_view condition) {
   return std::ranges::contains(kPassingPhases, condition) || std::ranges::contains(kLastingPhases, condition);
 }

@@ -16,6 +16,7 @@ class Smoke(InANamespace):
         command = until_told()
         manifest = bsp_job("smoke", command, sets={"names": ["slow", "fast", "medium"]})
         with job_of(self.space, manifest) as job:
+            self.space.kubectl("wait", "--for=condition=Running", "bspjob/smoke", "--timeout=240s", seconds=260)
             job.wait_for_superstep(5)
             job.migrate("by-hand", 0, targetSet="fast")
             ended = job.wait_for_migration("by-hand")

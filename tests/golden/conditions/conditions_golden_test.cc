@@ -37,7 +37,7 @@ std::string page() {
   }
   text +=
       "\n## The phase\n\nOf these, those are True that fit the job's phase; nothing is wrong with them. `kubectl wait` "
-      "can wait for each.\n\n| type | True when |\n| --- | --- |\n";
+      "can wait for\nall but Starting and Migrating, which pass.\n\n| type | True when |\n| --- | --- |\n";
   for (const ConditionKind& kind : condition_kinds())
     if (*kind.remedy == '\0') text += std::format("| `{}` | {} |\n", kind.type, kind.raised);
   return text;

@@ -61,6 +61,12 @@ TEST(StoredStatus, SummaryIsForPeople) {
   EXPECT_EQ(summary["slowest"], "rank 1 on slow computes 3 s a superstep");
 }
 
+TEST(StoredStatus, RunningIsWhereKubectlWaitsForIt) {
+  const json stored = stored_status(migrating());
+  ASSERT_EQ(stored["conditions"].size(), 1);
+  EXPECT_EQ(stored["conditions"][0]["type"], "Running");
+}
+
 TEST(StoredStatus, ADecisionSaysWhy) {
   EXPECT_THAT(why_lines(*migrating().last_decision, 4),
               ElementsAre("rank 1 moves slow→fast on f-1, predicted gain 4.6 s",
