@@ -238,8 +238,11 @@ Result<json> whole_status(const json& stored) {
   shown.erase(kInternal);
   shown.erase(kSummary);
   whole->merge_patch(shown);
-  if (const auto phases = whole->find(kHiddenConditions); phases != whole->end() && phases->is_array())
-    for (const json& condition : *phases) (*whole)["conditions"].push_back(condition);
+  const auto phases = whole->find(kHiddenConditions);
+  if (phases == whole->end() || !phases->is_array()) return whole;
+  json& conditions = *whole->emplace("conditions", json::array()).first;
+  if (!conditions.is_array()) return whole;  // whoever reads it names the field
+  for (const json& condition : *phases) conditions.push_back(condition);
   return whole;
 }
 

@@ -67,6 +67,21 @@ TEST(StoredStatus, RunningIsWhereKubectlWaitsForIt) {
   EXPECT_EQ(stored["conditions"][0]["type"], "Running");
 }
 
+TEST(StoredStatus, ConditionsOfAnotherTypeAreNamed) {
+  BspJobStatus status = migrating();
+  status.conditions.push_back(
+      {.type = "Migrating", .status = ConditionStatus::kTrue, .reason = "Running", .message = "a rank moves"});
+  json stored = stored_status(status);
+  for (const json& conditions : {json::object(), json("Running"), json(5)}) {
+    stored["conditions"] = conditions;
+    const auto whole = whole_status(stored);
+    ASSERT_TRUE(whole);
+    const auto read = reflect::read<BspJobStatus>(*whole, "status");
+    ASSERT_FALSE(read);
+    EXPECT_THAT(read.error().message, HasSubstr("status.conditions"));
+  }
+}
+
 TEST(StoredStatus, ADecisionSaysWhy) {
   EXPECT_THAT(why_lines(*migrating().last_decision, 4),
               ElementsAre("rank 1 moves slow→fast on f-1, predicted gain 4.6 s",
