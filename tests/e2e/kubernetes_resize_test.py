@@ -97,7 +97,8 @@ class Resize(InANamespace):
             self.assertRegex(self.events_of(job, f"Resize{reason}")[0], rf"^rank 2 keeps its CPU limit of 60m on {node}, and does not get \w+: {said}")
             wait_for("its pod to ask for what it had", lambda: set(cpu_of(job.pods()[f"{name}-r2-g0"])) == {"60m"}, 60,
                      detail=lambda: cpu_of(job.pods()[f"{name}-r2-g0"]))
-            self.assertRegex(bsp("explain", name, "-n", self.space.name).stdout, rf"rank 2 on {node}: CPU limit 60m → \w+, {reason} .* ago: {said}")
+            explained = " ".join(bsp("explain", name, "-n", self.space.name).stdout.split())  # its lines are wrapped
+            self.assertRegex(explained, rf"rank 2 on {node}: CPU limit 60m → \w+, {reason} .* ago: {said}")
             job.wait_for_superstep(job.status()["superstep"] + 3)
             job.migrate(f"{name}-by-hand", 2, targetNode="*")
             self.assertEqual(job.wait_for_migration(f"{name}-by-hand")["phase"], "Succeeded", job.summary())
