@@ -91,7 +91,7 @@ class Documents(unittest.TestCase):
         self.assertTrue(re.fullmatch(pattern, document, re.S), "docs/exchange.md isn't what sim/exchange/exchange.md.in makes")
 
     def test_every_figure_exists_and_is_used(self):
-        text = (TREE / "docs/reproduction.md").read_text()
+        text = "".join(path.read_text() for path in (TREE / "docs").glob("*.md"))
         used = set(re.findall(r"\(figures/(\w+)\.svg\)", text))
         self.assertEqual(used, {path.stem for path in (TREE / "docs/figures").glob("*.svg")})
         self.assertTrue((TREE / "docs/exchange.svg").exists())
