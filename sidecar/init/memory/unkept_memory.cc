@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <format>
+#include <sstream>
 
 #include "base/core/read_file.h"
 #include "sidecar/init/memory/borrowed_thread.h"
@@ -53,20 +54,14 @@ Result<std::int64_t> give_back(BorrowedThread& thread, const UnkeptMemory& memor
   return 0;
 }
 
-bool next_line(std::string_view& text, std::string& line) {
-  if (text.empty()) return false;
-  line = text.substr(0, text.find('\n'));
-  text.remove_prefix(std::min(text.size(), line.size() + 1));
-  return true;
-}
-
 }  // namespace
 
 // The kernel itself gives one to memory that can only be executed.
 bool has_protection_key(std::string_view smaps) {
+  std::istringstream lines{std::string(smaps)};
   bool only_executed = false;
   int key = 0;
-  for (std::string line; next_line(smaps, line);) {
+  for (std::string line; std::getline(lines, line);) {
     char access[5] = "";
     if (std::sscanf(line.c_str(), "%*x-%*x %4s ", access) == 1) only_executed = std::string_view(access) == "--xp";
     if (std::sscanf(line.c_str(), "ProtectionKey: %d", &key) == 1 && key != 0 && !only_executed) return true;
@@ -75,9 +70,10 @@ bool has_protection_key(std::string_view smaps) {
 }
 
 UnkeptMemories unkept_in(std::string_view smaps) {
+  std::istringstream lines{std::string(smaps)};
   UnkeptMemories found;
   UnkeptMemory here;
-  for (std::string line; next_line(smaps, line);) {
+  for (std::string line; std::getline(lines, line);) {
     std::uint64_t start = 0, end = 0;
     if (line.starts_with("VmFlags:")) {
       for (const Property property : properties_of(line + ' '))
