@@ -4,8 +4,20 @@
 #include <cmath>
 
 namespace bsp::observe {
+namespace {
 
-void MessagePrices::PerByte::add(double x) {
+// Whether rank i was done before one of its partners was, by more than noise.
+bool waits(std::size_t i, std::span<const double> compute_seconds, std::span<const decide::Partner> partners) {
+  if (i >= compute_seconds.size()) return false;
+  const double own = compute_seconds[i] * (1 + MessagePrices::kUneven);
+  return std::ranges::any_of(partners, [&](const decide::Partner& k) {
+    return k.rank.value < compute_seconds.size() && compute_seconds[k.rank.value] > own;
+  });
+}
+
+}  // namespace
+
+void MessagePrices::Smoothed::add(double x) {
   if (samples < kKnown) ++samples;
   value += (samples < kKnown ? 1.0 / samples : kWeight) * (x - value);
 }
@@ -28,21 +40,35 @@ void MessagePrices::add(const decide::MeasuredSuperstep& t, const std::vector<st
     }
     const double b = t.recv_bytes[i, j], seconds = t.recv_seconds[i, j];
     if (!(all > 0 && b > 0 && std::isfinite(b) && std::isfinite(seconds))) continue;
-    PerByte& per_byte = per_byte_[i];
-    if (of_pod >= kOfPod * all) {
-      if (!per_byte.in_pod) per_byte = {.in_pod = true};
-      per_byte.add(std::max(0.0, seconds - b * kShared.byte) / kShared.message / b);
-    } else if (of_pod <= (1 - kOfPod) * all) {
-      const double besides = std::max(0.0, seconds - b * kApart.byte);
-      if (!per_byte.in_pod || per_byte.samples < kKnown) {
-        if (per_byte.in_pod) per_byte = {};
-        per_byte.add(besides / apart(set_of_rank[i]).message / b);
-      } else if (per_byte.value * b >= kLeastMessages) {
-        const double x = std::clamp(besides / (per_byte.value * b), kShared.message, kMost);
-        double& message = apart_.try_emplace(set_of_rank[i], x).first->second;
-        message += kWeight * (x - message);
-      }
+    const bool in_pod = of_pod >= kOfPod * all, apart = of_pod <= (1 - kOfPod) * all;
+    if (waits(i, t.compute_seconds, partners[i])) {
+      if (apart) per_byte_[i].waiting.add(messages_apart(set_of_rank[i], b, seconds));
+    } else if (in_pod) {
+      add_in_pod(per_byte_[i], b, seconds);
+    } else if (apart) {
+      add_apart(per_byte_[i], set_of_rank[i], b, seconds);
     }
+  }
+}
+
+double MessagePrices::messages_apart(const std::string& set, double bytes, double seconds) const {
+  return std::max(0.0, seconds - bytes * kApart.byte) / apart(set).message / bytes;
+}
+
+void MessagePrices::add_in_pod(PerByte& per_byte, double bytes, double seconds) {
+  if (!per_byte.in_pod) per_byte = {.in_pod = true};
+  per_byte.known.add(std::max(0.0, seconds - bytes * kShared.byte) / kShared.message / bytes);
+}
+
+void MessagePrices::add_apart(PerByte& per_byte, const std::string& set, double bytes, double seconds) {
+  if (!per_byte.in_pod || per_byte.known.samples < kKnown) {
+    if (per_byte.in_pod) per_byte = {};
+    per_byte.known.add(messages_apart(set, bytes, seconds));
+  } else if (per_byte.known.value * bytes >= kLeastMessages) {
+    const double besides = std::max(0.0, seconds - bytes * kApart.byte);
+    const double x = std::clamp(besides / (per_byte.known.value * bytes), kShared.message, kMost);
+    double& message = apart_.try_emplace(set, x).first->second;
+    message += kWeight * (x - message);
   }
 }
 

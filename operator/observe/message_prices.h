@@ -8,6 +8,8 @@
 //             message(Set) = max(0, t − b·byte) ÷ (μ(i)·b)          smoothed; until then kApart's
 //             else μ(i) = max(0, t − b·byte) ÷ (message(Set)·b)
 //   mixed     says nothing
+//   waiting   nor does a superstep in which a partner computed longer by kUneven: how long it took to receive includes the wait for what
+//             that partner did in MPI, which isn't told apart from a transfer. Links don't count it either (at_most_per_byte)
 //
 // Reports have the bytes of partners, but not in how many messages they came. So μ makes up for that: what it takes for messages of that
 // size is right where the ranks are, and where they have been; elsewhere it is what kApart assumes.
@@ -30,6 +32,7 @@ class MessagePrices {
   // (docs/seats.md).
   static constexpr decide::Price kShared{.byte = 0.5e-9, .message = 0.4e-6}, kApart{.byte = 1e-9, .message = 8e-6};
   static constexpr double kOfPod = 0.9;         // of the bytes
+  static constexpr double kUneven = 0.1;        // of what the rank computed itself
   static constexpr std::uint32_t kKnown = 3;    // supersteps
   static constexpr double kWeight = 0.1;        // of a new value, beside what was smoothed
   static constexpr double kLeastMessages = 16;  // a superstep, of which something is concluded
@@ -47,16 +50,29 @@ class MessagePrices {
   [[nodiscard]] decide::Price apart(const std::string& set) const;
   // μ(i); 0: not known.
   [[nodiscard]] double messages_per_byte(std::size_t rank) const {
-    return rank < per_byte_.size() ? per_byte_[rank].value : 0;
+    return rank < per_byte_.size() ? per_byte_[rank].known.value : 0;
+  }
+  // The same, also by the supersteps in which it waited: the rest at least is a link's doing.
+  [[nodiscard]] double at_most_per_byte(std::size_t rank) const {
+    return rank < per_byte_.size() ? std::max(per_byte_[rank].known.value, per_byte_[rank].waiting.value) : 0;
   }
 
  private:
-  struct PerByte {
+  struct Smoothed {
     double value = 0;
     std::uint32_t samples = 0;
-    bool in_pod = false;  // measured there
     void add(double x);
   };
+  struct PerByte {
+    Smoothed known{};     // μ(i)
+    bool in_pod = false;  // measured there
+    Smoothed waiting{};   // of supersteps in which it waited, apart
+  };
+  // Per byte, if what is no byte is messages across.
+  [[nodiscard]] double messages_apart(const std::string& set, double bytes, double seconds) const;
+  static void add_in_pod(PerByte& per_byte, double bytes, double seconds);
+  void add_apart(PerByte& per_byte, const std::string& set, double bytes, double seconds);
+
   std::vector<PerByte> per_byte_;  // by rank
   std::map<std::string, double> apart_;
 };

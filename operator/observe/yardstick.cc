@@ -55,7 +55,7 @@ void Yardstick::add_traffic(const decide::MeasuredSuperstep& superstep, const st
     for (const decide::Partner& k : partners[i])
       if (const auto from = std::ranges::find(sets, places.sets[k.rank.value]); from != sets.end())
         besides[i, static_cast<std::size_t>(from - sets.begin())] +=
-            k.bytes * prices_.messages_per_byte(i) * prices_.apart(places.sets[i]).message;
+            k.bytes * prices_.at_most_per_byte(i) * prices_.apart(places.sets[i]).message;
   calibration_.add_traffic(superstep, sets, places.sets, besides);
 }
 

@@ -50,6 +50,24 @@ TEST(MessagePrices, WhoWasNeverInAPodIsTakenAtTheSetsPrice) {
   EXPECT_TRUE(prices.learned().empty());
 }
 
+// On unequal nodes it is always the same rank that waits: for all that its partner does, also in MPI.
+TEST(MessagePrices, WhoWaitsForAPartnerSaysNothingOfMessages) {
+  MessagePrices prices;
+  const std::vector<decide::Partner> one{{{1}, 1}}, none;
+  const auto hear = [&](double seconds, double own, double partners) {
+    decide::MeasuredSuperstep t = heard(kBytes, seconds);
+    t.compute_seconds = {own, partners};
+    for (int n = 0; n < 20; ++n) prices.add(t, {"s"}, {"s", "s"}, {"a", "b"}, {one, none});
+  };
+  hear(0.4, 0.5, 0.9);
+  EXPECT_EQ(prices.messages_per_byte(0), 0);
+  EXPECT_GT(prices.at_most_per_byte(0) * kBytes, 1e4) << "of which no link is to blame";
+  hear(across(MessagePrices::kApart.message), 0.5, 0.5 * (1 + MessagePrices::kUneven));
+  EXPECT_NEAR(prices.messages_per_byte(0) * kBytes, kMessages, 1e-6 * kMessages);
+  hear(0.4, 0.5, 0.9);
+  EXPECT_NEAR(prices.messages_per_byte(0) * kBytes, kMessages, 1e-6 * kMessages) << "as it was";
+}
+
 TEST(MessagePrices, LongMessagesAreBytesOnly) {
   MessagePrices prices;
   add(prices, 1e8, 1e8 * MessagePrices::kShared.byte * 0.8, true);
