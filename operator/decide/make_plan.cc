@@ -1,6 +1,7 @@
 #include "operator/decide/make_plan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "operator/decide/auto/auto.h"
@@ -56,11 +57,20 @@ void say_prices(const Snapshot& snapshot, const Columns& columns, Plan& plan) {
   for (const Move& move : plan.moves) plan.spending.after += prices.of(move.to) - prices.of(move.from);
 }
 
+// From what supersteps took, instead of what the model has for them, unless the difference may be noise (the first superstep is often a
+// long one): where a rank does more in MPI than transfers explain (it waits for partners in the middle of the superstep, its CPU is slow
+// there, too), that is taken to change as the rest does. Auto doesn't count on it.
+void start_from_measured(const SuperstepSeconds& measured, Forecast& forecast) {
+  if (!(std::abs(measured.mean - forecast.before) > AutoRule::kSure * measured.error && forecast.before > 0)) return;
+  forecast = {.before = measured.mean, .after = measured.mean * (forecast.after / forecast.before)};
+}
+
 }  // namespace
 
 double supersteps_counted(const Plan& plan) {
-  const bool by_objective = plan.heuristic == Heuristic::kAuto || plan.heuristic == Heuristic::kBottleneck;
-  if (by_objective && plan.forecast.before > 0) return plan.objective.before / plan.forecast.before;
+  if (plan.heuristic == Heuristic::kAuto) return plan.rules.supersteps;
+  if (plan.heuristic == Heuristic::kBottleneck && plan.forecast.before > 0)
+    return plan.objective.before / plan.forecast.before;
   return static_cast<double>(plan.now.alpha);
 }
 
@@ -82,6 +92,7 @@ Result<Plan> make_plan_with(const Means& means, const Snapshot& snapshot, const 
   plan.stays = std::move(list.stays);
   strategy_for(params.heuristic).plan(c, list.entries, plan);
   const std::uint64_t judged_over = try_with_one_rank(c, plan);
+  if (params.heuristic == Heuristic::kAuto && !plan.rules.takes_back) start_from_measured(c.seconds, plan.forecast);
   if (columns.priced) say_prices(snapshot, columns, plan);
   plan.pm_list = std::move(list.entries);
   sort_by_rank(plan.stays, snapshot.ranks.size());
