@@ -1,9 +1,11 @@
 """What waves of recorded runs were forecast to gain, and gained: the arithmetic of ./dev bench forecasts, its table and its picture. No clock
 and no jobs here.
 
-A wave's gain is the part by which the superstep is shorter: forecast 1 - after ÷ before of its plan, realised 1 - after ÷ (c · before) of the
-means of up to COMPARED supersteps on either side. c is what the ranks that stayed, on nodes that the wave doesn't touch, saw in the same time;
-the error is two standard errors (operator/observe/control.h has the formulas).
+A wave's gain is the part by which supersteps are shorter than they would have been without it: forecast 1 - after ÷ before of its plan,
+realised 1 - Σ seconds ÷ (c · Σ expected) over up to COMPARED supersteps after it. Expected of a superstep is the longest of the ranks' work in it
+times their pace before the wave (s a unit of work, over up to COMPARED supersteps), and the communication before it. So work that grows, shrinks or
+wanders from rank to rank is no gain. c is by how much the pace of the ranks that stayed, on nodes that the wave doesn't touch, has changed: what
+others did on the machine. The error is two standard errors: of how far supersteps are off what is expected of them before and after, and of c.
 """
 import math
 import pathlib
@@ -51,13 +53,16 @@ def error_of(values):
     return stdev(values) / math.sqrt(len(values)) if len(values) > 1 else 0
 
 
+def pace(supersteps, rank):
+    """Seconds that it takes for a unit of work; 0: it did none."""
+    work = sum(s["instructions"][rank] for s in supersteps)
+    return sum(s["computeSeconds"][rank] for s in supersteps) / work if work > 0 else 0
+
+
 def control(before, after, stayed, noise):
     """(c, standard error of a rank's ratio, ranks)."""
-    logs = []
-    for rank in stayed:
-        was, became = (mean(s["computeSeconds"][rank] for s in side) for side in (before, after))
-        if was > 0 and became > 0:
-            logs.append(math.log(became / was))
+    paces = [(pace(before, rank), pace(after, rank)) for rank in stayed]
+    logs = [math.log(became / was) for was, became in paces if was > 0 and became > 0]
     if not logs:
         return 1, 0, 0
     middle = median(logs)
@@ -66,14 +71,21 @@ def control(before, after, stayed, noise):
 
 
 def realised(before, after, stayed):
-    """(gain, error), as parts of the superstep before; supersteps on either side."""
-    was, became = [seconds_of(s) for s in before], [seconds_of(s) for s in after]
-    noise = math.hypot(error_of(was) / mean(was), error_of(became) / mean(became))
-    c, spread, ranks = control(before, after, stayed, noise)
-    expected = c * mean(was)
+    """(gain, error), as parts of the superstep; supersteps on either side."""
+    paces = [pace(before, rank) for rank in range(len(before[0]["instructions"]))]
+    rest = mean(s["communicationSeconds"] for s in before)
+
+    def as_before(superstep):
+        return max(work * one for work, one in zip(superstep["instructions"], paces)) + rest
+
+    expected, took = [as_before(s) for s in after], [seconds_of(s) for s in after]
+    share = mean(took) / mean(expected)
+    off = [error_of([seconds_of(s) - as_before(s) for s in before]) / mean(as_before(s) for s in before) * share,
+           error_of([t - share * e for t, e in zip(took, expected)]) / mean(expected)]
+    noise = math.hypot(*off)
+    c, spread, ranks = control(before, after, stayed, noise / share)
     apart = spread * math.sqrt(1 + 1 / ranks) if ranks else 0
-    gain = 1 - mean(became) / expected
-    return gain, 2 * math.hypot(noise * (1 - gain), apart)
+    return 1 - share / c, 2 * math.hypot(noise / c, apart * share / c)
 
 
 def waves(calls):
