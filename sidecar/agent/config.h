@@ -28,7 +28,7 @@ struct Config {
   CpuFeatures cpu_features;        // of this machine
   std::string runtime;             // build id of libbspmpi.so beside this program: RankStatus::runtime
   storage::Location storage = {};  // of the checkpoint sets
-  std::string set_key = std::string(names::kSetKeyDir) + "/" + std::string(names::kSetKey);  // of an exported set
+  std::string set_key = std::string(names::kSetKeyDir).append("/").append(names::kSetKey);  // of an exported set
   bool without_init = false;  // tests only: the program runs as this user
   std::chrono::milliseconds fence_limit = fencing::kLimit;
 
