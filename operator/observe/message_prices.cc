@@ -17,9 +17,11 @@ bool waits(std::size_t i, std::span<const double> compute_seconds, std::span<con
 
 }  // namespace
 
-void MessagePrices::Smoothed::add(double x) {
+void MessagePrices::Ratio::add(double n, double b) {
   if (samples < kKnown) ++samples;
-  value += (samples < kKnown ? 1.0 / samples : kWeight) * (x - value);
+  const double weight = samples < kKnown ? 1.0 / samples : kWeight;
+  messages += weight * (n - messages);
+  bytes += weight * (b - bytes);
 }
 
 void MessagePrices::add(const decide::MeasuredSuperstep& t, const std::vector<std::string>& sets,
@@ -42,7 +44,7 @@ void MessagePrices::add(const decide::MeasuredSuperstep& t, const std::vector<st
     if (!(all > 0 && b > 0 && std::isfinite(b) && std::isfinite(seconds))) continue;
     const bool in_pod = of_pod >= kOfPod * all, apart = of_pod <= (1 - kOfPod) * all;
     if (waits(i, t.compute_seconds, partners[i])) {
-      if (apart) per_byte_[i].waiting.add(messages_apart(set_of_rank[i], b, seconds));
+      if (apart) per_byte_[i].waiting.add(messages_apart(set_of_rank[i], b, seconds), b);
     } else if (in_pod) {
       add_in_pod(per_byte_[i], b, seconds);
     } else if (apart) {
@@ -52,21 +54,21 @@ void MessagePrices::add(const decide::MeasuredSuperstep& t, const std::vector<st
 }
 
 double MessagePrices::messages_apart(const std::string& set, double bytes, double seconds) const {
-  return std::max(0.0, seconds - bytes * kApart.byte) / apart(set).message / bytes;
+  return std::max(0.0, seconds - bytes * kApart.byte) / apart(set).message;
 }
 
 void MessagePrices::add_in_pod(PerByte& per_byte, double bytes, double seconds) {
   if (!per_byte.in_pod) per_byte = {.in_pod = true};
-  per_byte.known.add(std::max(0.0, seconds - bytes * kShared.byte) / kShared.message / bytes);
+  per_byte.known.add(std::max(0.0, seconds - bytes * kShared.byte) / kShared.message, bytes);
 }
 
 void MessagePrices::add_apart(PerByte& per_byte, const std::string& set, double bytes, double seconds) {
   if (!per_byte.in_pod || per_byte.known.samples < kKnown) {
     if (per_byte.in_pod) per_byte = {};
-    per_byte.known.add(messages_apart(set, bytes, seconds));
-  } else if (per_byte.known.value * bytes >= kLeastMessages) {
+    per_byte.known.add(messages_apart(set, bytes, seconds), bytes);
+  } else if (per_byte.known.value() * bytes >= kLeastMessages) {
     const double besides = std::max(0.0, seconds - bytes * kApart.byte);
-    const double x = std::clamp(besides / (per_byte.known.value * bytes), kShared.message, kMost);
+    const double x = std::clamp(besides / (per_byte.known.value() * bytes), kShared.message, kMost);
     double& message = apart_.try_emplace(set, x).first->second;
     message += kWeight * (x - message);
   }

@@ -3,7 +3,7 @@
 //   b, t      bytes that rank i received from its own Set in a superstep, and how long they took (BT)
 //   in a pod  kOfPod or more of what its partners in the Set sent came from its own pod:
 //             n(i) = max(0, t − b·byte) ÷ message of kShared       what is no byte is messages, in units of one through shared memory
-//             μ(i) = n(i)/b                                         of kKnown supersteps or more, smoothed
+//             μ(i) = n(i)/b                                         both smoothed, of kKnown supersteps or more
 //   apart     none or next to none of it did. If μ(i) is known from when it was in a pod:
 //             message(Set) = max(0, t − b·byte) ÷ (μ(i)·b)          smoothed; until then kApart's
 //             else μ(i) = max(0, t − b·byte) ÷ (message(Set)·b)
@@ -50,25 +50,27 @@ class MessagePrices {
   [[nodiscard]] decide::Price apart(const std::string& set) const;
   // μ(i); 0: not known.
   [[nodiscard]] double messages_per_byte(std::size_t rank) const {
-    return rank < per_byte_.size() ? per_byte_[rank].known.value : 0;
+    return rank < per_byte_.size() ? per_byte_[rank].known.value() : 0;
   }
   // The same, also by the supersteps in which it waited: the rest at least is a link's doing.
   [[nodiscard]] double at_most_per_byte(std::size_t rank) const {
-    return rank < per_byte_.size() ? std::max(per_byte_[rank].known.value, per_byte_[rank].waiting.value) : 0;
+    return rank < per_byte_.size() ? std::max(per_byte_[rank].known.value(), per_byte_[rank].waiting.value()) : 0;
   }
 
  private:
-  struct Smoothed {
-    double value = 0;
+  // Each is smoothed, not their ratio: what a few bytes took says nothing of many.
+  struct Ratio {
+    double messages = 0, bytes = 0;
     std::uint32_t samples = 0;
-    void add(double x);
+    void add(double n, double b);
+    [[nodiscard]] double value() const { return bytes > 0 ? messages / bytes : 0; }
   };
   struct PerByte {
-    Smoothed known{};     // μ(i)
+    Ratio known{};        // μ(i)
     bool in_pod = false;  // measured there
-    Smoothed waiting{};   // of supersteps in which it waited, apart
+    Ratio waiting{};      // of supersteps in which it waited, apart
   };
-  // Per byte, if what is no byte is messages across.
+  // n, if what is no byte is messages across.
   [[nodiscard]] double messages_apart(const std::string& set, double bytes, double seconds) const;
   static void add_in_pod(PerByte& per_byte, double bytes, double seconds);
   void add_apart(PerByte& per_byte, const std::string& set, double bytes, double seconds);

@@ -68,6 +68,19 @@ TEST(MessagePrices, WhoWaitsForAPartnerSaysNothingOfMessages) {
   EXPECT_NEAR(prices.messages_per_byte(0) * kBytes, kMessages, 1e-6 * kMessages) << "as it was";
 }
 
+// Ten milliseconds for two bytes, on a crowded machine, must not become hours for the megabytes that follow.
+TEST(MessagePrices, AFewBytesThatTookLongSayLittleOfMany) {
+  for (const bool in_pod : {true, false}) {
+    MessagePrices prices;
+    const decide::Price price = in_pod ? MessagePrices::kShared : MessagePrices::kApart;
+    add(prices, 2, 0.01, in_pod, 10);
+    add(prices, 4e5, 0.002, in_pod, 5);
+    EXPECT_LT(prices.messages_per_byte(0) * 4e5 * price.message, 0.03) << in_pod;
+    add(prices, 4e5, 0.002, in_pod, 50);
+    EXPECT_NEAR(prices.messages_per_byte(0) * 4e5 * price.message + 4e5 * price.byte, 0.002, 0.0002) << in_pod;
+  }
+}
+
 TEST(MessagePrices, LongMessagesAreBytesOnly) {
   MessagePrices prices;
   add(prices, 1e8, 1e8 * MessagePrices::kShared.byte * 0.8, true);
