@@ -63,6 +63,7 @@ void declare_job(cli::Command& command, Parsed& parsed) {
 
 // Nodes are the administrator's: who may not read them leaves the check to the operator.
 Result<void> check_node(Access access, const std::string& node) {
+  if (node == crds::kAnyOtherNode) return {};
   BSP_CHECK_OK(check_name("NODE", node));
   access.name_space = "";
   const auto found = Kubectl(std::move(access), true).get({"nodes", node});
@@ -137,7 +138,7 @@ Result<int> migrate(Words words) {
   command.argument("JOB", "name of the BSPJob", parsed.job).required();
   command.argument("RANK", "number of the rank", cli::number(rank)).required();
   command.text("--to", "SET", "target Set", wish.set);
-  command.text("--to-node", "NODE", "target node, instead of --to", wish.node);
+  command.text("--to-node", "NODE", "target node, instead of --to; '*': any other of the job's Sets", wish.node);
   command.flag("--wait", "wait until the migration has ended; exit status 0 if it succeeded", waits);
   declare_access(command, parsed.access);
   BSP_CHECK_OK(command.parse(words));

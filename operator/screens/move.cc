@@ -39,7 +39,8 @@ Result<crds::RankMigration> migration_for(const crds::BspJob& job, const MoveWis
   if (crds::is_finished(s.phase))
     return fail(ErrorCode::kRefused, std::format("job {} has ended ({})", job.metadata.name, crds::to_string(s.phase)));
   if (!wish.set.empty()) BSP_CHECK_OK(check_known("Set", wish.set, sets));
-  if (!wish.node.empty() && nodes) BSP_CHECK_OK(check_known("node", wish.node, *nodes));
+  if (!wish.node.empty() && wish.node != crds::kAnyOtherNode && nodes)
+    BSP_CHECK_OK(check_known("node", wish.node, *nodes));
   if (wish.rank < s.ranks.size() && !wish.set.empty() && s.ranks[wish.rank].set == wish.set)
     return fail(ErrorCode::kRefused, std::format("rank {} is already in Set {}", wish.rank, wish.set));
   if (wish.rank < s.ranks.size() && !wish.node.empty() && s.ranks[wish.rank].node == wish.node)

@@ -15,7 +15,7 @@ namespace bsp::screens {
 struct MoveWish {
   std::uint32_t rank = 0;
   std::string set;   // this …
-  std::string node;  // … or this
+  std::string node;  // … or this; crds::kAnyOtherNode
 };
 
 // The errors name what exists. `nodes`: nullopt if they are not known.

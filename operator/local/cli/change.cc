@@ -83,7 +83,7 @@ Result<int> local_migrate(std::span<const std::string> words) {
   cli::Command command("bsp-operator local migrate", "Move a rank: create a RankMigration.");
   command.argument("RANK", "number of the rank", cli::number(rank)).required();
   command.text("--to", "SET", "target Set", wish.set);
-  command.text("--to-node", "NODE", "target node, instead of --to", wish.node);
+  command.text("--to-node", "NODE", "target node, instead of --to; '*': any other of the job's Sets", wish.node);
   command.text("--job", "NAME", "name of the job, if there are several", name);
   command.flag("--wait", "wait until the migration has ended; exit status 0 if it succeeded", waits);
   declare_place(command, place);

@@ -230,6 +230,11 @@ class Plugin(unittest.TestCase):
                 self.assertIn(["get", "nodes", "f-0", "-o", "json"], self.calls())
                 (self.here / "created").unlink()
 
+    def test_migrate_to_any_other_node(self):
+        self.assertEqual(self.run_it("migrate", "weather", "1", "--to-node", "*")[0], 0)
+        self.assertEqual(json.loads((self.here / "created").read_text())["spec"]["targetNode"], "*")
+        self.assertFalse([call for call in self.calls() if "nodes" in call])
+
     def test_migrate_waits_for_the_end(self):
         for phase, code in (("RolledBack", 1), ("Succeeded", 0)):
             self.answer(MIGRATIONS, json.dumps({**MIGRATION, "status": {**MIGRATION["status"], "phase": phase}}))
@@ -241,7 +246,7 @@ class Plugin(unittest.TestCase):
     def test_migrate_names_what_exists(self):
         for words, status, text in ((["2", "--to", "fast"], 2, "job weather has no rank 2, only 0 to 1"), (["1", "--to", "gpu"], 2, "known: fast, slow"),
                                     (["1", "--to", "slow"], 1, "already in Set slow"),
-                                    (["1", "--to-node", "f-9"], 2, "there is no node f-9"), (["1", "--to-node", "*"], 2, "NODE \"*\""), (["x", "--to", "fast"], 2, "RANK \"x\""), (["1"], 2, "give either --to or --to-node"),
+                                    (["1", "--to-node", "f-9"], 2, "there is no node f-9"), (["1", "--to-node", "f*"], 2, "NODE \"f*\""), (["x", "--to", "fast"], 2, "RANK \"x\""), (["1"], 2, "give either --to or --to-node"),
                                     (["1", "--to", "fast", "--to-node", "f-0"], 2, "give either --to or --to-node")):
             with self.subTest(words):
                 got, _, err = self.run_it("migrate", "weather", *words)

@@ -31,6 +31,7 @@ TEST(Move, IsRefusedByName) {
   job.status.ranks[0].node = "fast-0";
   EXPECT_EQ(refusal(job, {.rank = 0, .set = "", .node = "fast-0"}), "rank 0 is already on node fast-0");
   EXPECT_EQ(refusal(job, {.rank = 3, .set = "", .node = "fast-0"}), "");
+  EXPECT_EQ(refusal(job, {.rank = 0, .set = "", .node = "*"}), "");
   job.status.phase = crds::JobPhase::kFailed;
   EXPECT_EQ(refusal(job, {.rank = 3, .set = "fast", .node = ""}), "job weather has ended (Failed)");
 }
