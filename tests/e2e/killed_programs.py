@@ -14,6 +14,7 @@ import tempfile
 import time
 
 import debian_programs
+from attempts import differs
 from failure_matrix_test import descendants
 from local_job import TOLD, LocalJob, kill, program_manifest, wait_for
 
@@ -66,25 +67,6 @@ def kill_at_random(job, kills, draw):
             done += 1
             again += max(0, at - job.job().get("superstep", 0))
     return done, again
-
-
-def differs(expected, seen, kills):
-    """Why these lines, of all attempts, aren't those of a run without a kill; "": they are. Each attempt repeats some of them, from the
-    middle of a line perhaps; and before it a survivor may have said why it ended."""
-    states = {(0, 0, False)}  # of the lines that are expected before; of losses; a survivor speaks
-    for line in seen:
-        further = {(at + 1, losses, False) for at, losses, ends in states if not ends and at < len(expected) and expected[at] == line}
-        for at, losses, _ in states:
-            if losses < kills:
-                further |= {(back + 1, losses + 1, False) for back in range(min(at + 1, len(expected)))
-                            if line and expected[back].endswith(line)}
-                if line not in expected:
-                    further.add((at, losses, True))
-        if not further:
-            at = max(states)[0]
-            return f"not {line!r} but {expected[at] if at < len(expected) else 'the end'!r}"
-        states = further
-    return "" if any(at == len(expected) and not ends for at, _, ends in states) else f"it ends before {expected[min(max(states)[0], len(expected) - 1)]!r}"
 
 
 def own(name, options, draw):
