@@ -25,9 +25,11 @@ if [ "${1:-}" = gain ]; then  # only on request: a round takes an hour
   exit
 fi
 if [ "${1:-}" = forecasts ]; then  # only on request: 20 runs
+  image=localhost/bsp-seats:$(hash_of images/seats.packages)
+  (debian_image "$image" images/seats.packages) || { say "Without LAMMPS, GROMACS, pw.x and icoFoam: Debian's packages can't be had (see above)"; image=; }
   mkdir -p build/bench
-  say "Running the applications of examples/ with Auto; results go to build/bench/forecasts.json and docs/worth.md"
-  in_debian env BSP_BENCH_JSON="$tree/build/bench/forecasts.json" python3 tests/bench/gain/forecast_runs.py "${@:2}"
+  say "Running the applications of examples/ and Debian's programs with Auto; results go to build/bench/forecasts.json and docs/worth.md"
+  in_debian env BSP_BENCH_JSON="$tree/build/bench/forecasts.json" python3 tests/bench/gain/forecast_runs.py --programs-image "$image" "${@:2}"
   exit
 fi
 if [ "${1:-}" = programs ]; then  # only on request: its image takes 3.9 GB

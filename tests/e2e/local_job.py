@@ -51,7 +51,7 @@ spec:
   ranks: {ranks}
   {spec}
   superstep: {superstep}
-  rescheduling: {{mode: "Off"}}
+  rescheduling: {rescheduling}
   runPolicy: {{backoffLimit: 0, cleanPodPolicy: Running}}
   template:
     spec:
@@ -68,11 +68,11 @@ spec:
 SINGLE_THREADED = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "HOME": "/data"}
 
 
-def program_manifest(directory, image, command, env=None, superstep="{call: Auto}", ranks=2, spec=""):
+def program_manifest(directory, image, command, env=None, superstep="{call: Auto}", ranks=2, spec="", rescheduling='{mode: "Off"}'):
     """`spec`: one more line of it."""
     env = [{"name": k, "value": v} for k, v in (SINGLE_THREADED | (env or {})).items()]
     return PROGRAM_MANIFEST.format(directory=directory, image=image, command=json.dumps(command), env=json.dumps(env), superstep=superstep,
-                                   ranks=ranks, spec=spec)
+                                   ranks=ranks, spec=spec, rescheduling=rescheduling)
 
 
 def on_host(*words, **options):

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""./dev bench forecasts: runs the applications of examples/ with Auto on two unequal pools, records each run, and writes what waves were forecast
-to gain and gained into docs/worth.md (forecasts.py has the arithmetic).
+"""./dev bench forecasts: runs the applications of examples/ and programs of other people (forecast_programs.py) with Auto on two unequal pools,
+records each run, and writes what waves were forecast to gain and gained into docs/worth.md (forecasts.py has the arithmetic).
 
 A noisy run has busy processes beside it, one a core, that compute for 1 to 4 s and sleep for 1 to 4 s in turn, the same ones for the same
---seed. Arguments: --runs N of each application, quiet and noisy each (3 and 2: 20 runs of four applications), --only APPLICATION, --smoke (small
-problems, only to check that the runs work; writes no document), --image NAME, --records DIRECTORY (build/bench/forecasts), --from FILE (runs
-nothing: writes the document from an earlier run's JSON).
+--seed. Arguments: --runs N of each, quiet and noisy each (2 and 1: 24 runs of eight), --only NAME, --smoke (small problems, only to check
+that the runs work; writes no document), --image NAME, --programs-image NAME (without it those programs are skipped), --records DIRECTORY
+(build/bench/forecasts), --from FILE (runs nothing: writes the document from an earlier run's JSON). A run that fails doesn't lose the others.
 """
 import argparse
 import contextlib
@@ -17,9 +17,11 @@ import subprocess
 import sys
 import time
 
+import forecast_programs
 import forecasts
 import gain
 
+ALL = [*gain.SIZES, *forecast_programs.PROGRAMS]
 DOCUMENT = gain.TREE / "docs/worth.md"
 FIGURE = "figures/forecasts.svg"
 
@@ -52,9 +54,13 @@ def beside(noisy, seed):
 def run(application, number, noisy, arguments):
     name = "noisy" if noisy else "quiet"
     began, load = time.monotonic(), os.getloadavg()[0]
-    with beside(noisy, arguments.seed + 100 * number):
-        gain.run(application, name, number, arguments, mode="Migrate", heuristic="Auto")
     record = arguments.records / f"{application}-{number}-{name}.jsonl"
+    with beside(noisy, arguments.seed + 100 * number):
+        if application in gain.SIZES:
+            gain.run(application, name, number, arguments, mode="Migrate", heuristic="Auto")
+        else:
+            arguments.records.mkdir(parents=True, exist_ok=True)
+            forecast_programs.run(application, number, arguments.programs_image, gain.POOLS, arguments.smoke, record)
     found = forecasts.waves([json.loads(line) for line in record.read_text().splitlines()])
     print(f"    {application} {number}, {name}: {time.monotonic() - began:.0f} s, {len(found)} waves", file=sys.stderr, flush=True)
     return {"application": application, "noisy": noisy, "load_before": load, "waves": found}
@@ -73,16 +79,41 @@ def write(runs, when):
 
 def parsed():
     parser = argparse.ArgumentParser(prog="./dev bench forecasts")
-    parser.add_argument("--runs", type=int, nargs=2, default=[3, 2], metavar=("QUIET", "NOISY"))
-    parser.add_argument("--only", action="append", choices=list(gain.SIZES))
+    parser.add_argument("--runs", type=int, nargs=2, default=[2, 1], metavar=("QUIET", "NOISY"))
+    parser.add_argument("--only", action="append", choices=ALL)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
     parser.add_argument("--smoke", action="store_true")
     parser.add_argument("--image", help="of the applications, instead of localhost/bsp-apps:dev")
+    parser.add_argument("--programs-image", help="with the packages of images/seats.packages")
     parser.add_argument("--records", type=pathlib.Path, default=gain.TREE / "build/bench/forecasts")
     parser.add_argument("--from", dest="earlier", type=pathlib.Path)
     arguments = parser.parse_args()
     arguments.overhead = 0
     return arguments
+
+
+def present(applications, image):
+    """Those that can run; names the others."""
+    lacking = forecast_programs.missing([name for name in applications if name not in gain.SIZES], image)
+    if lacking:
+        print(f"skipped: {', '.join(lacking)}: not in " + (f"the image {image}" if image else "an image: --programs-image names none"), flush=True)
+    return [name for name in applications if name not in lacking]
+
+
+def all_runs(applications, arguments, run_one, save):
+    """(runs, whether one failed); `save` gets those so far after each."""
+    runs, failed, number = [], False, 0
+    for application in applications:
+        for noisy, count in enumerate(arguments.runs):
+            for _ in range(count):
+                number += 1
+                try:
+                    runs.append(run_one(application, number, bool(noisy), arguments))
+                except Exception as error:  # whatever it is, the other runs are still useful
+                    print(f"{application} {number}: not measured: {type(error).__name__}: {error}", flush=True)
+                    failed = True
+                save(runs)
+    return runs, failed
 
 
 def main():
@@ -91,20 +122,13 @@ def main():
         earlier = json.loads(arguments.earlier.read_text())
         write(earlier["runs"], earlier["date"])
         return 0
-    runs, failed, when = [], False, time.strftime("%Y-%m-%d")
-    number = 0
+    when, file = time.strftime("%Y-%m-%d"), os.environ.get("BSP_BENCH_JSON")
     print(f"seed {arguments.seed}", flush=True)
-    for application in arguments.only or gain.SIZES:
-        for noisy, count in enumerate(arguments.runs):
-            for _ in range(count):
-                number += 1
-                try:
-                    runs.append(run(application, number, bool(noisy), arguments))
-                except (RuntimeError, AssertionError) as error:  # the other runs are still useful
-                    print(f"{application} {number}: not measured: {error}", flush=True)
-                    failed = True
-    if file := os.environ.get("BSP_BENCH_JSON"):
-        pathlib.Path(file).write_text(json.dumps({"date": when, "runs": runs}, indent=1) + "\n")
+
+    def save(runs):
+        if file:
+            pathlib.Path(file).write_text(json.dumps({"date": when, "runs": runs}, indent=1) + "\n")
+    runs, failed = all_runs(present(arguments.only or ALL, arguments.programs_image), arguments, run, save)
     if arguments.smoke:
         print(forecasts.table(forecasts.drawing(), runs))
     elif runs:

@@ -154,7 +154,7 @@ def table(paper, runs):
 
 
 def draw(paper, runs, path):
-    figure, axes = paper.pyplot.subplots(figsize=(4.2, 3.6))
+    figure, axes = paper.pyplot.subplots(figsize=(6.2, 3.6))
     seen = [100 * wave[key] for run in runs for wave in run["waves"] if wave["gain"] is not None for key in ("forecast", "gain")]
     ends = (min([0, *seen]) - 2, max([0, *seen]) + 2)
     axes.plot(ends, ends, color="#888888", linewidth=0.8, linestyle="--")
@@ -163,11 +163,12 @@ def draw(paper, runs, path):
             points = [w for run in runs if run["application"] == application and run["noisy"] == noisy for w in run["waves"]
                       if w["gain"] is not None]
             if points:
+                colour, marker = paper.COLOURS[n % 7], paper.MARKERS[(n + n // 7) % 7]
                 axes.errorbar([100 * w["forecast"] for w in points], [100 * w["gain"] for w in points], [100 * w["error"] for w in points],
-                              fmt=paper.MARKERS[n], color=paper.COLOURS[n], markerfacecolor="none" if noisy else paper.COLOURS[n],
+                              fmt=marker, color=colour, markerfacecolor="none" if noisy else colour,
                               elinewidth=0.6, label=application + (", noisy" if noisy else ""))
     axes.set(xlabel="forecast: superstep shorter by (%)", ylabel="realised (%)")
-    axes.legend(loc="upper left")
+    axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
     paper.save(figure, path)
 
 

@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
 """./dev bench forecasts: what it makes of records with known results."""
+import contextlib
+import io
 import pathlib
 import sys
+import tempfile
+import types
 import unittest
 
 TREE = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(TREE / "tests/bench/gain"))
 sys.dont_write_bytecode = True
+import forecast_programs  # noqa: E402
 import forecast_runs  # noqa: E402
 import forecasts  # noqa: E402
 
@@ -130,6 +135,45 @@ class Table(unittest.TestCase):
         for line in ("lu|1|3|2|2|15.0 %|7.0 %|50 %|78 %", "lu, noisy|1|1|1|0|–|–|–|–", "**all**|2|4|3|2|15.0 %|7.0 %|50 %|78 %", "2 waves of 3 measured"):
             self.assertIn(line, text)
         self.assertLessEqual(max(map(len, text.splitlines())), 140)
+
+
+class Programs(unittest.TestCase):
+    def test_each_has_its_input(self):
+        for name in forecast_programs.PROGRAMS:
+            sizes = []
+            for smoke in (False, True):
+                with self.subTest(name, smoke=smoke), tempfile.TemporaryDirectory() as directory:
+                    forecast_programs.prepare(name, pathlib.Path(directory), smoke)
+                    sizes.append({path.name: path.read_text() for path in pathlib.Path(directory).iterdir()})
+            self.assertNotEqual(*sizes, name)
+
+    def test_an_input_that_has_changed_is_named(self):
+        with tempfile.TemporaryDirectory() as directory:
+            (pathlib.Path(directory) / "in.lj").write_text("run 3\n")
+            with self.assertRaisesRegex(ValueError, r"in.lj .* has no \^thermo"):
+                forecast_programs.enlarge(pathlib.Path(directory), {"in.lj": {"^run .*": "run 4", "^thermo": ""}})
+
+    def test_without_an_image_they_are_skipped_by_name(self):
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            self.assertEqual(forecast_runs.present(forecast_runs.ALL, ""), list(forecast_runs.gain.SIZES))
+            self.assertEqual(forecast_runs.present(["lu"], ""), ["lu"])
+        self.assertIn("skipped: lammps, gromacs, pw, icofoam: not in an image", said.getvalue())
+
+
+class Runs(unittest.TestCase):
+    def test_one_that_fails_does_not_lose_the_others(self):
+        saved = []
+
+        def run_one(application, number, noisy, _):
+            if number == 2:
+                raise KeyError("waves")
+            return (application, number, noisy)
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            runs, failed = forecast_runs.all_runs(["lu", "pw"], types.SimpleNamespace(runs=[1, 1]), run_one, lambda them: saved.append(len(them)))
+        self.assertEqual(runs, [("lu", 1, False), ("pw", 3, False), ("pw", 4, True)])
+        self.assertTrue(failed)
+        self.assertEqual(saved, [1, 1, 2, 3])
+        self.assertIn("lu 2: not measured: KeyError: 'waves'", said.getvalue())
 
 
 if __name__ == "__main__":
