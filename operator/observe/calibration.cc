@@ -24,6 +24,8 @@ void add_speed(Estimate& speed, double x) {
   speed.add(settled ? std::clamp(x, speed.value / Calibration::kOutlier, speed.value * Calibration::kOutlier) : x);
 }
 
+double most_of(std::span<const double> values) { return values.empty() ? 0 : std::ranges::max(values); }
+
 double middle_of(std::vector<double> values) {
   std::ranges::sort(values);
   const std::size_t n = values.size();
@@ -101,9 +103,16 @@ void Calibration::add_superstep(const SuperstepTimes& times, const std::vector<s
     sums.CT += times.compute_seconds[i];
   };
   now_ = std::max(now_, times.superstep);
-  if (ranks > 0)
-    longest_.add(*std::max_element(times.compute_seconds.begin(),
-                                   times.compute_seconds.begin() + static_cast<std::ptrdiff_t>(ranks)));
+  const Sums usual{.I = most_.value, .CT = longest_.value},
+      now{.I = most_of(std::span(times.instructions).first(ranks)),
+          .CT = most_of(std::span(times.compute_seconds).first(ranks))};
+  if (ranks > 0) most_.add(now.I), longest_.add(now.CT);
+  const auto is_little = [](const Sums& one,
+                            const Sums& other) {  // both: a superstep that was held up has as much work
+    return one.I < kLittle * other.I && one.CT < kLittle * other.CT;
+  };
+  told_ = !is_little(now, usual);
+  if (!told_) return;
   const Negligible is_negligible(std::span(times.compute_seconds).first(ranks));
   std::map<std::string_view, Sums> negligible;  // by Set
   for (std::size_t i = 0; i < ranks; ++i) {
@@ -113,6 +122,11 @@ void Calibration::add_superstep(const SuperstepTimes& times, const std::vector<s
     Node& node = nodes.try_emplace(node_of_rank[i], &set_of_rank[i]).first->second;
     node.ranks = node.ranks * 31 + i + 1;
     if (counts) add(node.sums, i);
+  }
+  if (usual.CT > 0 && is_little(usual, now)) {
+    for (const auto& [set, sums] : sets) first_.erase(std::string(set)), cpu_.erase(std::string(set));
+    for (const auto& [name, node] : nodes) apart_.erase(std::string(name));
+    steadiness_.restart();
   }
   for (const auto& [set, sums] : negligible)  // better than nothing
     if (!sets.contains(set) && !cpu_.contains(std::string(set))) sets[set] = sums;

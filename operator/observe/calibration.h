@@ -12,7 +12,9 @@
 // the median: a job's first superstep is often its slowest, with caches that are cold and pages that are touched first.
 // A speed has a sample each superstep, now and then a wild one (a rank descheduled, a superstep of next to no
 // work): once there are kSettled of them, a new one counts at most kOutlier times more or less than x.
-// A rank that computes for little beside the others (negligible.h) isn't counted, unless nothing else is known of its Set.
+// A rank that computes for little beside the others (negligible.h) isn't counted, unless nothing else is known of its Set. Neither is a
+// superstep whose most work and longest computation are less than kLittle of the others' so far, as while a program starts: no CPU quota
+// slows such bursts down. After the first one that is as much more, the speeds where ranks are begin anew.
 // A node counts as its Set does, so that no rank moves between nodes of one kind for nothing, unless it was kApart slower
 // (or faster) in each of its last n ≥ kSettled supersteps, and n · |ln(its mean ÷ the Set's)| ≥ kEvidence · ln(1 + kApart): one that is
 // far apart is known sooner than one that noise may put there. Then it has that mean, and keeps it when its last rank has gone, for
@@ -48,6 +50,7 @@ class Calibration {
   static constexpr double kWeight = 0.1;
   static constexpr std::uint32_t kSettled = 4;                // samples
   static constexpr double kOutlier = 4;                       // ratio
+  static constexpr double kLittle = 0.05;                     // ratio
   static constexpr double kApart = 0.1;                       // ratio
   static constexpr double kEvidence = 10;                     // supersteps that a node which is just apart has to be
   static constexpr double kKept = 50;                         // supersteps
@@ -68,6 +71,8 @@ class Calibration {
   // Both by rank. Without nodes, only the Sets' values are kept.
   void add_superstep(const SuperstepTimes& times, const std::vector<std::string>& set_of_rank,
                      const std::vector<std::string>& node_of_rank = {});
+  // Whether the last superstep said something of speeds.
+  [[nodiscard]] bool told() const { return told_; }
   // What crossed from Set to Set: whether a link is shared by all ranks, and what it carries (decide/links.h). `sets`: their
   // names, in the order of the reports; `set_of_rank` as above.
   // `messages`: crossings()'.
@@ -120,6 +125,8 @@ class Calibration {
   std::unordered_map<std::string, Apart> apart_;      // by node
   std::uint64_t now_ = 0;                             // superstep
   Estimate longest_, pause_;                          // s, a superstep's longest computation; a move
+  Estimate most_;                                     // instructions, a superstep's most of a rank
+  bool told_ = false;
   Steadiness steadiness_;
   std::map<std::pair<std::string, std::string>, Estimate> bandwidth_;  // bytes/s
   std::map<std::string, Estimate> fixed_;

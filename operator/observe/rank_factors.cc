@@ -47,6 +47,7 @@ void RankFactors::add(const SuperstepTimes& times, const std::vector<std::string
                       const std::vector<std::string>& node_of_rank, const Calibration& calibration) {
   const std::size_t n = std::min({times.instructions.size(), set_of_rank.size(), node_of_rank.size()});
   ranks_.resize(n);
+  if (!calibration.told()) return;
   const Negligible is_negligible(std::span(times.compute_seconds).first(n));
   std::unordered_map<std::string_view, Calibration::Value> speeds;  // by Set
   for (std::size_t i = 0; i < n; ++i) {

@@ -126,6 +126,35 @@ TEST(Calibration, ARankWithHardlyAnyWorkSaysNothingOfItsNodesSpeed) {
     EXPECT_DOUBLE_EQ(c.cpu_of_node(nodes[i], sets[i], {}).value, sets[i] == "slow" ? 0.2e9 : 0.4e9) << nodes[i];
 }
 
+// As while LAMMPS or pw.x starts: hundreds of supersteps of 0.1 ms, which no CPU quota slows down.
+TEST(Calibration, SuperstepsOfNextToNoWorkSayNothingOfASpeed) {
+  const std::vector<std::string> sets{"slow", "fast"}, nodes{"slow-0", "fast-0"};
+  Calibration c;
+  c.add_superstep(times({1e5}, {1e-4}), {"left"}, {"left-0"});
+  for (int t = 0; t < 20; ++t) c.add_superstep(times({1e5, 1e5}, {1e-4, 1e-4}), sets, nodes);
+  EXPECT_DOUBLE_EQ(c.cpu("fast", {}).value, 1e9) << "nothing better is known";
+  const auto work = [&] { c.add_superstep(times({4e7, 4e7}, {0.4, 0.2}), sets, nodes); };
+  work();
+  EXPECT_TRUE(c.told());
+  for (int t = 0; t < 8; ++t) {
+    EXPECT_DOUBLE_EQ(c.cpu("fast", {}).value, 2e8) << t;
+    EXPECT_DOUBLE_EQ(c.cpu("slow", {}).value, 1e8) << t;
+    EXPECT_DOUBLE_EQ(c.cpu_of_node("fast-0", "fast", {}).value, 2e8) << t;
+    c.add_superstep(times({1e5, 1e5}, {1e-4, 1e-4}), sets, nodes);
+    EXPECT_FALSE(c.told()) << t;
+    work();
+  }
+  EXPECT_DOUBLE_EQ(c.cpu("left", {}).value, 1e9) << "no rank is there that could measure it";
+}
+
+TEST(Calibration, ASuperstepThatWasHeldUpIsNoNewBeginning) {
+  const std::vector<std::string> sets{"slow", "fast"}, nodes{"slow-0", "fast-0"};
+  Calibration c;
+  for (int t = 0; t < 20; ++t) c.add_superstep(times({4e7, 4e7}, {0.4, 0.2}), sets, nodes);
+  c.add_superstep(times({4e7, 4e7}, {0.4, 40}), sets, nodes);
+  EXPECT_GT(c.cpu("fast", {}).value, 0.9 * 2e8);
+}
+
 TEST(Calibration, ASetOfIdleRanksIsMeasuredOnce) {
   Calibration c;
   for (int t = 0; t < 20; ++t)
