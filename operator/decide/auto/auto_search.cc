@@ -326,12 +326,16 @@ void AutoSearch::settle() {
     }
 }
 
-// From where all are, and from the best mapping so far.
+// From where all are, and from the best mapping so far; and over links that are full on the way.
 void AutoSearch::bring_together() {
-  Together together(c_, I_, *heard_, H_, affordable(0));
+  const double mu = affordable(0);
   const auto found = [this](std::span<const ProcessorId> on) { consider(on); };
+  Together together(c_, I_, *heard_, H_, mu);
   if (!best_.waves.after.empty()) together.descend(best_.waves.after.back(), found);
   together.descend(c_.columns.on, found);
+  if (c_.snapshot.platform.capacity.empty()) return;
+  const auto beyond = Together(c_, I_, *heard_, H_, mu, Together::Limits::kNone).descend(c_.columns.on, found);
+  Together(c_, I_, *heard_, H_, mu).descend(beyond, found);
 }
 
 }  // namespace bsp::decide

@@ -149,8 +149,8 @@ std::int64_t Heard::work() const {
                                    of_pods);
 }
 
-Together::Together(const Case& c, std::span<const double> I, const Heard& heard, double H, double mu)
-    : c_(c), I_(I), heard_(heard), H_(H), mu_(mu) {
+Together::Together(const Case& c, std::span<const double> I, const Heard& heard, double H, double mu, Limits limits)
+    : c_(c), I_(I), heard_(heard), H_(H), mu_(mu), limits_(limits) {
   of_one_ = heard.work() + static_cast<std::int64_t>(3 * c.columns.on.size() + 2 * c.columns.set.size());
   for (std::uint32_t i = 0; i < I.size(); ++i) movable_.push_back(!why_blocked(c, {i}, c.columns.own[i]));
 }
@@ -201,7 +201,7 @@ ProcessorId Together::soonest(std::uint32_t i, std::uint32_t j, ProcessorId take
 double Together::J() {
   work_ -= of_one_;
   heard_.seconds(on_, comm_);
-  link_ = heard_.busiest_link(on_);
+  link_ = limits_ == Limits::kLinks ? heard_.busiest_link(on_) : Links::Busiest{};
   const double pause = pause_of(c_.snapshot, c_.columns, c_.columns.on, on_);
   const double time = with_crowd(load_, [&](std::size_t p) { return load_[p] / c_.columns.available[p]; });
   const double comm = with_crowd(comm_, [&](std::size_t i) { return comm_[i]; });
@@ -390,7 +390,8 @@ void Together::consider_changes() {
     }
 }
 
-void Together::descend(std::vector<ProcessorId> on, const std::function<void(std::span<const ProcessorId>)>& found) {
+std::vector<ProcessorId> Together::descend(std::vector<ProcessorId> on,
+                                           const std::function<void(std::span<const ProcessorId>)>& found) {
   on_ = std::move(on);
   load_.assign(c_.columns.set.size(), 0);
   held_.assign(load_.size(), 0);
@@ -404,12 +405,13 @@ void Together::descend(std::vector<ProcessorId> on, const std::function<void(std
     J();  // of where the ranks are: comm_
     if (heard_.pods().matter()) pods_ = heard_.pods().after(on_);
     consider_changes();
-    if (best_.rank == kNone && best_.group.empty()) return;
+    if (best_.rank == kNone && best_.group.empty()) return on_;
     if (best_.rank != kNone) put(best_.rank, best_.to);
     if (best_.other != kNone) put(best_.other, best_.other_to);
     for (const auto& [i, p] : best_.group) put(i, p);
     found(on_);
   }
+  return on_;
 }
 
 }  // namespace bsp::decide

@@ -83,17 +83,22 @@ class Heard {
 // by  J = H·(max Time + max Comm, and a little for all that are nearly as late) + the pause       s
 //
 // If a link takes longer than any rank, those whose messages cross it are tried instead of the rank that receives longest:
-// each of them, and each with its partner.
+// each of them, and each with its partner. Ranks that talk and leave a Set one by one fill its link on the way; so where links are limits,
+// one descent takes no notice of them, and another one that does begins where it ends.
 //
 // Slots that ranks leave count as free, as in Settling: waves.h says how such a mapping is reached.
 class Together {
  public:
   static constexpr std::int64_t kWork = 4'000'000;  // an addition is one step
 
-  Together(const Case& c, std::span<const double> I, const Heard& heard, double H, double mu);
+  enum class Limits : bool { kNone, kLinks };  // kNone: as if links carried anything
 
-  // Calls found() with the mapping after every step. No rank is moved whose Mem is above μ.
-  void descend(std::vector<ProcessorId> on, const std::function<void(std::span<const ProcessorId>)>& found);
+  Together(const Case& c, std::span<const double> I, const Heard& heard, double H, double mu,
+           Limits limits = Limits::kLinks);
+
+  // Calls found() with the mapping after every step, and returns the last one. No rank is moved whose Mem is above μ.
+  std::vector<ProcessorId> descend(std::vector<ProcessorId> on,
+                                   const std::function<void(std::span<const ProcessorId>)>& found);
 
  private:
   struct Change {
@@ -125,6 +130,7 @@ class Together {
   std::span<const double> I_;
   const Heard& heard_;
   double H_, mu_;
+  Limits limits_;
   std::int64_t work_ = kWork, of_one_;
   std::vector<std::uint8_t> movable_;       // by rank
   std::vector<ProcessorId> on_;             // by rank
