@@ -129,20 +129,28 @@ std::uint64_t Collector::memory_bytes(std::size_t rank) const {
 std::optional<MeanTimes> mean_times(const std::deque<SuperstepTimes>& history, std::uint64_t first,
                                     std::uint64_t last) {
   MeanTimes mean;
+  std::vector<const SuperstepTimes*> of;
+  for (const SuperstepTimes& t : history)
+    if (t.superstep >= first && t.superstep <= last) of.push_back(&t);
+  if (of.empty()) return std::nullopt;
+  const auto n = static_cast<double>(of.size());
+  const auto add = [&](std::vector<double>& sums, const std::vector<double>& values) {
+    sums.resize(std::max(sums.size(), values.size()));
+    for (std::size_t i = 0; i < values.size(); ++i) sums[i] += values[i];
+  };
   double squares = 0;
-  for (const SuperstepTimes& t : history) {
-    if (t.superstep < first || t.superstep > last) continue;
-    if (mean.compute_seconds.empty()) mean.compute_seconds.resize(t.compute_seconds.size());
-    ++mean.supersteps;
-    mean.seconds += t.seconds;
-    squares += t.seconds * t.seconds;
-    for (std::size_t i = 0; i < t.compute_seconds.size(); ++i) mean.compute_seconds[i] += t.compute_seconds[i];
+  for (std::size_t t = 0; t < of.size(); ++t) {
+    mean.seconds += of[t]->seconds;
+    add(mean.compute_seconds, of[t]->compute_seconds);
+    add(mean.instructions, of[t]->instructions);
+    const double step = t > 0 ? of[t]->seconds - of[t - 1]->seconds : 0;
+    squares += step * step / 2;
   }
-  if (mean.supersteps == 0) return std::nullopt;
-  const auto n = static_cast<double>(mean.supersteps);
+  mean.supersteps = of.size();
   mean.seconds /= n;
-  if (n > 1) mean.error = std::sqrt(std::max(0.0, squares / n - mean.seconds * mean.seconds) / (n - 1));
-  for (double& s : mean.compute_seconds) s /= static_cast<double>(mean.supersteps);
+  for (std::vector<double>* sums : {&mean.compute_seconds, &mean.instructions})
+    for (double& sum : *sums) sum /= n;
+  if (n > 1) mean.error = std::sqrt(squares / (n - 1) / n);
   return mean;
 }
 

@@ -98,8 +98,9 @@ class Collector {
 // Means over the supersteps of `history` in [first, last]; nullopt if there is none.
 struct MeanTimes {
   std::size_t supersteps = 0;
-  double seconds = 0, error = 0;  // and its standard error
-  std::vector<double> compute_seconds;
+  double seconds = 0;
+  double error = 0;  // standard, of that: by what each superstep differs from the one before, as work may grow
+  std::vector<double> compute_seconds, instructions;
 };
 std::optional<MeanTimes> mean_times(const std::deque<SuperstepTimes>& history, std::uint64_t first, std::uint64_t last);
 

@@ -216,6 +216,7 @@ Event gain_event(const std::vector<RealisedGain>& gains, const std::vector<crds:
   std::string besides;
   if (first.control && std::abs(*first.control - 1) >= 0.01)
     besides = std::format("; ranks that stayed compute {:.2f} times as long", *first.control);
+  if (!first.control) besides = "; no rank stayed on a node of its own to compare with";
   if (first.superstep_is_noise) besides += "; the difference can't be told from noise";
   return {"Normal", "GainMeasured",
           std::format("Superstep {} → {} since the move of {}{}", crds::duration_text(first.superstep_before),

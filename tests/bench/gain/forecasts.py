@@ -5,15 +5,16 @@ A wave's gain is the part by which supersteps are shorter than they would have b
 realised 1 - Σ seconds ÷ (c · Σ expected) over up to COMPARED supersteps after it. Expected of a superstep is the longest of the ranks' work in it
 times their pace before the wave (s a unit of work, over up to COMPARED supersteps), and the communication before it. So work that grows, shrinks or
 wanders from rank to rank is no gain. c is by how much the pace of the ranks that stayed, on nodes that the wave doesn't touch, has changed: what
-others did on the machine. The error is two standard errors: of how far supersteps are off what is expected of them before and after, and of c.
+others did on the machine. The error is two standard errors: of how far supersteps are off what is expected of them before and after, and of c
+(operator/observe/control.h has the formulas of c).
 """
 import math
 import pathlib
 import sys
-from statistics import mean, median, stdev
+from statistics import mean, median
 
 COMPARED = 10  # supersteps on either side of a wave, at most
-FEW, FEW_SPREAD = 3, 0.02  # with fewer ranks that stay, they say so little
+FEW, FEW_SPREAD, ALONE_SPREAD = 3, 0.02, 0.34  # with fewer ranks that stay, they say so little; with none
 BEGIN, END = "<!-- Written by ./dev bench forecasts: -->", "<!-- End of what ./dev bench forecasts writes. -->"
 GOALS = "Goals: sign right in at least 95 % of the waves that stand out from the noise, median error at most 10 %."
 
@@ -50,7 +51,9 @@ def happened(call, later):
 
 
 def error_of(values):
-    return stdev(values) / math.sqrt(len(values)) if len(values) > 1 else 0
+    """Standard, of the mean: by what each differs from the one before, as work may grow."""
+    n = len(values)
+    return math.sqrt(sum((b - a) ** 2 for a, b in zip(values, values[1:])) / 2 / (n - 1) / n) if n > 1 else 0
 
 
 def pace(supersteps, rank):
@@ -60,14 +63,15 @@ def pace(supersteps, rank):
 
 
 def control(before, after, stayed, noise):
-    """(c, standard error of a rank's ratio, ranks)."""
+    """(c, standard error of another rank's ratio)."""
     paces = [(pace(before, rank), pace(after, rank)) for rank in stayed]
     logs = [math.log(became / was) for was, became in paces if was > 0 and became > 0]
     if not logs:
-        return 1, 0, 0
-    middle = median(logs)
-    spread = 1.4826 * median(abs(one - middle) for one in logs)
-    return math.exp(middle), max(spread, noise, FEW_SPREAD if len(logs) < FEW else 0), len(logs)
+        return 1, max(noise, ALONE_SPREAD)
+    middle, ranks = median(logs), len(logs)
+    spread = 1.4826 * (1 + 2 / ranks) * median(abs(one - middle) for one in logs)
+    least = max(FEW_SPREAD, abs(middle) / 2) if ranks < FEW else 0
+    return math.exp(middle), max(spread, noise, least) * math.sqrt(1 + 1 / ranks)
 
 
 def realised(before, after, stayed):
@@ -83,8 +87,7 @@ def realised(before, after, stayed):
     off = [error_of([seconds_of(s) - as_before(s) for s in before]) / mean(as_before(s) for s in before) * share,
            error_of([t - share * e for t, e in zip(took, expected)]) / mean(expected)]
     noise = math.hypot(*off)
-    c, spread, ranks = control(before, after, stayed, noise / share)
-    apart = spread * math.sqrt(1 + 1 / ranks) if ranks else 0
+    c, apart = control(before, after, stayed, noise / share)
     return 1 - share / c, 2 * math.hypot(noise / c, apart * share / c)
 
 

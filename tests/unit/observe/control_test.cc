@@ -17,7 +17,7 @@ TEST(Control, IsTheMedianOfThoseThatStayed) {
   const Control c = control_of(Pairs{{1, 1.5}, {2, 3.02}, {1, 1.49}, {1, 9}}, 0.001);
   EXPECT_NEAR(c.ratio, 1.5, 0.02);
   EXPECT_EQ(c.ranks, 4u);
-  EXPECT_LT(c.error, 0.02) << "one that is far off says nothing of the others";
+  EXPECT_LT(c.error, 0.03) << "one that is far off says nothing of the others";
 }
 
 TEST(Control, NobodyStayedOrCanBeCompared) {
@@ -28,13 +28,19 @@ TEST(Control, NobodyStayedOrCanBeCompared) {
     EXPECT_EQ(c.ranks, 0u);
     const Gain gain = gain_of(2, 0.01, 1.5, 0.01, c);
     EXPECT_DOUBLE_EQ(gain.seconds, 0.5);
-    EXPECT_FALSE(gain.is_noise());
+    EXPECT_TRUE(gain.is_noise()) << "the machine may have less to do than before";
+    EXPECT_FALSE(gain_of(2, 0.01, 0.5, 0.01, c).is_noise());
   }
 }
 
 TEST(Control, FewSayLittle) {
   EXPECT_EQ(control_of(Pairs{{1, 1}, {1, 1}}, 0).error, Control::kFewSpread);
   EXPECT_EQ(control_of(Pairs{{1, 1}, {1, 1}, {1, 1}}, 0).error, 0);
+  for (const Pairs& pairs : {Pairs{{1, 1.5}}, Pairs{{1, 1.5}, {1, 1.5}}}) {
+    const Gain gain = gain_of(1, 0, 1, 0, control_of(pairs, 0));
+    EXPECT_DOUBLE_EQ(gain.seconds, 0.5);
+    EXPECT_GT(gain.error, 0.5) << "what they saw may be their own";
+  }
 }
 
 TEST(Control, AGainOfNothingIsNoise) {

@@ -60,11 +60,11 @@ TEST_F(Rescheduling, AGainIsTheWavesAndNotTheMachines) {
     ASSERT_THAT(gains, SizeIs(2));
     ASSERT_TRUE(gains[0].control);
     EXPECT_NEAR(*gains[0].control, loaded == 8 ? 1.5 : 1, 1e-9);
-    EXPECT_FALSE(gains[0].is_noise);
+    EXPECT_EQ(gains[0].is_noise, loaded == 8) << "only one rank stayed, and may be slower by itself";
     told.push_back((gains[0].seconds + 0.5) / 4 / *gains[0].control);
     EXPECT_NEAR(told.back(), 1, gains[0].error / 4);
     const std::string event = gain_event(gains, o.migrations).message;
-    EXPECT_EQ(event.ends_with("; ranks that stayed compute 1.50 times as long"), loaded == 8) << event;
+    EXPECT_EQ(event.contains("; ranks that stayed compute 1.50 times as long"), loaded == 8) << event;
     o = before;
   }
   EXPECT_NEAR(told[0], told[1], 0.01);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "operator/observe/collector.h"
+#include "operator/observe/control.h"
 #include "operator/reconcile/kernel/observed.h"
 #include "operator/reconcile/kernel/rescheduling/scheduler_state.h"
 
@@ -28,7 +29,9 @@ class Gains {
   // A plan that moves ranks gains so much over so many supersteps.
   void predict(double seconds, double supersteps);
   // Unless that is done: what supersteps took until this wave, and over how many of them its gain counts. `alpha`: of the window.
-  void begin(const migrate::Wave& wave, const History& history, const crds::BspJobStatus& status, std::uint64_t alpha);
+  // `counted`: `history` has instructions, and not CPU time.
+  void begin(const migrate::Wave& wave, const History& history, const crds::BspJobStatus& status, std::uint64_t alpha,
+             bool counted = false);
   // The wave has ended; supersteps from here on are measured in the new mapping.
   void compare_from(std::uint64_t superstep) { baseline_->after = superstep; }
   // There is nothing to compare.
@@ -42,6 +45,12 @@ class Gains {
   [[nodiscard]] const std::optional<Baseline>& baseline() const { return baseline_; }
 
  private:
+  // What rank computed before the wave, had its work been that of after it.
+  [[nodiscard]] double with_work_of(const observe::MeanTimes& mean, std::uint32_t rank, double seconds) const;
+  // What tells the job's gain.
+  [[nodiscard]] observe::JobTimes times_of_job(const crds::BspJobStatus& status, const migrate::Wave& wave,
+                                               const observe::MeanTimes& mean) const;
+
   double counted_ = 0;  // supersteps over which the last plan that moves counts its gain; 0: none yet
   std::optional<Baseline> baseline_;
   double predicted_ = 0, realised_ = 0;  // sums, s

@@ -124,11 +124,21 @@ constexpr void fields_of(Of<RankSeconds>, auto&& v) {
   v("seconds", &RankSeconds::seconds);
 }
 
+struct RankWork {
+  std::uint32_t rank = 0;
+  double instructions = 0;
+};
+constexpr void fields_of(Of<RankWork>, auto&& v) {
+  v("rank", &RankWork::rank);
+  v("instructions", &RankWork::instructions);
+}
+
 struct StoredBaseline {
   std::uint32_t wave = 0;
   std::uint64_t alpha = 0;
-  double seconds = 0, error = 0;
+  double seconds = 0, error = 0, longest = 0, beside = 0;
   std::vector<RankSeconds> of_ranks, stayed;
+  std::vector<RankWork> work;
   std::uint64_t after = 0;
 };
 constexpr void fields_of(Of<StoredBaseline>, auto&& v) {
@@ -136,8 +146,11 @@ constexpr void fields_of(Of<StoredBaseline>, auto&& v) {
   v("alpha", &StoredBaseline::alpha);
   v("seconds", &StoredBaseline::seconds);
   v("error", &StoredBaseline::error, kRare);
+  v("longest", &StoredBaseline::longest, kRare);
+  v("beside", &StoredBaseline::beside, kRare);
   v("ofRanks", &StoredBaseline::of_ranks);
   v("stayed", &StoredBaseline::stayed, kRare);
+  v("work", &StoredBaseline::work, kRare);
   v("after", &StoredBaseline::after);
 }
 
@@ -278,11 +291,16 @@ json to_json(const SchedulerState& state) {
                        .alpha = b->alpha,
                        .seconds = b->seconds,
                        .error = b->error,
+                       .longest = b->longest,
+                       .beside = b->beside,
                        .of_ranks = {},
                        .stayed = {},
+                       .work = {},
                        .after = b->after};
     for (const auto& [rank, seconds] : b->compute) stored.baseline->of_ranks.push_back({rank, seconds});
     for (const auto& [rank, seconds] : b->stayed) stored.baseline->stayed.push_back({rank, seconds});
+    for (const auto& [rank, instructions] : b->work)
+      stored.baseline->work.push_back({rank, significant(instructions, 6)});
   }
   std::map<std::uint64_t, std::vector<std::size_t>> moved;  // by superstep
   for (const auto& [rank, m] : state.moves) moved[m.last].push_back(rank);
@@ -326,11 +344,15 @@ SchedulerState scheduler_state_from_json(const json& j, std::size_t ranks, std::
                       .alpha = b->alpha,
                       .seconds = b->seconds,
                       .error = b->error,
+                      .longest = b->longest,
+                      .beside = b->beside,
                       .compute = {},
                       .stayed = {},
+                      .work = {},
                       .after = b->after};
     for (const auto& [rank, seconds] : b->of_ranks) state.baseline->compute[rank] = seconds;
     for (const auto& [rank, seconds] : b->stayed) state.baseline->stayed[rank] = seconds;
+    for (const auto& [rank, instructions] : b->work) state.baseline->work[rank] = instructions;
   }
   PByRank p_comm(ranks);
   if (window.P_comp.size() == ranks)

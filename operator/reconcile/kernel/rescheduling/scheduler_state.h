@@ -20,9 +20,12 @@ namespace bsp::reconcile {
 struct Baseline {
   std::uint32_t wave = 0;
   std::uint64_t alpha = 0;
-  double seconds = 0, error = 0;            // and its standard error
+  double seconds = 0, error = 0;  // and its standard error
+  double longest = 0;             // computing time of the longest rank; 0: not known
+  double beside = 0;              // of those that don't move and have a node in common with one that does, at most
   std::map<std::uint32_t, double> compute;  // by rank, of those that move
   std::map<std::uint32_t, double> stayed;   // of some that don't, on nodes that none of the others leaves or comes to
+  std::map<std::uint32_t, double> work;     // of all of those, instructions; empty: they aren't counted
   std::uint64_t after = 0;                  // supersteps from here on are measured in the new mapping; 0: not yet
 };
 
