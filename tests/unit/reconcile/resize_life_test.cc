@@ -175,6 +175,31 @@ TEST_F(Resize, WhoeverElseResizesThePodIsLeftAlone) {
   EXPECT_THAT(asked, IsEmpty());
 }
 
+TEST_F(Resize, WhoeverLowersItAgainIsLeftAloneForLong) {
+  decide();
+  ASSERT_TRUE(run_until(ResizePhase::kResized)) << w.trace;
+  cpus[rank_0()] = {.limit = 250, .request = 200, .given = 250};
+  ASSERT_TRUE(run_until(ResizePhase::kRefused)) << w.trace;
+  EXPECT_THAT(told("ResizeRefused"), HasSubstr("does not get 600m: somebody else has changed it to 250m"));
+  for (int i = 0; i < 30; ++i) w.tick();
+  EXPECT_THAT(asked, SizeIs(1)) << "nobody quarrels";
+  EXPECT_EQ(w.unrest(), "");
+}
+
+// The node does it after all while the rank is on its way.
+TEST_F(Resize, ANodeThatIsLateFindsTheRankMoving) {
+  answer = Resizing::kInProgress;
+  decide();
+  ASSERT_TRUE(run_until(ResizePhase::kDeferred)) << w.trace;
+  w.decide({{.migration = "", .rank = 0, .set = "fast", .node = "fast-0"}});
+  ASSERT_TRUE(w.run_until(migrate::Phase::kPreparing)) << w.trace;
+  cpus[rank_0()] = {.limit = 600, .request = 550, .given = 600};
+  ASSERT_TRUE(w.run_until([&] { return w.job.status.ranks[0].set == "fast"; })) << w.trace;
+  for (int i = 0; i < 5; ++i) w.tick();
+  EXPECT_EQ(cpus[rank_0()].limit, 250) << "the next pod has what the template gives it";
+  EXPECT_EQ(w.violation, "");
+}
+
 TEST_F(Resize, APodThatGoesMeanwhileEndsIt) {
   answer = Resizing::kInProgress;
   decide();

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <format>
+#include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "crds/stored_status.h"
@@ -214,6 +216,64 @@ TEST_F(Rescheduling, AResizeGoesBeforeAMoveAndStatesBothPrices) {
   EXPECT_THAT(advised->resizes, IsEmpty());
   EXPECT_THAT(advised->decision.resizes, SizeIs(1));
   EXPECT_EQ(advised->decision.outcome, "Advised");
+}
+
+// Whatever becomes of the resize, nobody has to tell the next call that the rank is to move.
+TEST_F(Rescheduling, WhereAResizeComesToNothingTheNextCallMovesTheRank) {
+  o.job.spec.rescheduling.resize = crds::Resize::kAuto;
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    AppFacts& app = o.pods.at(o.job.status.ranks[rank].pod).apps[0];
+    app.cpu_limit = app.cpu_request = app.cpu_given = 250;
+    o.free_cpu[o.job.status.ranks[rank].node] = 1000;
+  }
+  o.job.status.ranks[1].set = o.job.status.ranks[2].set;  // as fast as rank 2
+  o.sidecars.at(o.job.status.ranks[0].seat()).throttled = 0.5;
+  const std::string pod = o.job.status.ranks[0].pod;
+  const auto settled = [](Observed& seen) {
+    std::vector<Event> events;
+    settle_resizes(seen, seen.job.status, events);
+    return seen.job.status.resizes.at(0).phase;
+  };
+  const std::map<ResizePhase, std::function<void(Observed&, AppFacts&)>> ends{
+      {ResizePhase::kDeferred,
+       [&](Observed& seen, AppFacts& app) { app.cpu_limit = 500, seen.pods.at(pod).resizing = Resizing::kDeferred; }},
+      {ResizePhase::kInfeasible,
+       [&](Observed& seen, AppFacts& app) { app.cpu_limit = 500, seen.pods.at(pod).resizing = Resizing::kInfeasible; }},
+      {ResizePhase::kRefused,
+       [&](Observed& seen, AppFacts&) { seen.not_resized = {{pod, {ErrorCode::kRefused, "exceeded quota", true}}}; }},
+      // Accepted, and done by nobody.
+      {ResizePhase::kAsked, [](Observed& seen, AppFacts& app) { app.cpu_limit = 500, seen.resizing_for = 11s; }},
+      // Done, and lowered again.
+      {ResizePhase::kResized, [&](Observed& seen, AppFacts& app) {
+         app.cpu_limit = app.cpu_given = 500;
+         EXPECT_EQ(settled(seen), ResizePhase::kResized);
+       }}};
+  const Observed before = o;
+  for (const auto& [end, happens] : ends) {
+    o = before;
+    Rescheduler r = rescheduler();
+    const auto first = feed(r, 1, 4);
+    ASSERT_TRUE(first);
+    ASSERT_THAT(first->resizes, SizeIs(1));
+    ask_for(first->resizes, o.now, o.job.status);
+    EXPECT_FALSE(feed(r, 5, 8)) << "it is under way";
+    AppFacts& app = o.pods.at(pod).apps[0];
+    happens(o, app);
+    const ResizePhase phase = settled(o);
+    EXPECT_NE(phase, ResizePhase::kAsked);
+    app.cpu_limit = app.cpu_given = 250;
+    o.pods.at(pod).resizing = Resizing::kNo;
+    if (phase == ResizePhase::kResized) {
+      for (auto& [seat, s] : o.sidecars) s.completed = 8;
+      EXPECT_EQ(settled(o), ResizePhase::kRefused) << "somebody has lowered it";
+      o.now += 1min;
+    }
+    std::optional<Decided> next;
+    for (std::uint64_t t = 9; !next && t < 40; ++t) next = feed(r, t);
+    ASSERT_TRUE(next) << static_cast<int>(end);
+    EXPECT_THAT(next->resizes, IsEmpty());
+    EXPECT_TRUE(std::ranges::contains(next->moves, 0u, &MoveRequest::rank)) << next->decision.message;
+  }
 }
 
 TEST_F(Rescheduling, NothingIsDecidedWhileAResizeIsUnderWayAndOnlyOnWhatCameAfterIt) {

@@ -145,6 +145,13 @@ std::optional<ResizeEnd> end_of_resize(const RankResize& resize, const AppFacts&
                                                        pod.resize_message.empty() ? "" : ": ", pod.resize_message)};
 }
 
+// By whoever thinks to know better, such as a VerticalPodAutoscaler: nobody quarrels with it, and the rank may move.
+std::optional<ResizeEnd> taken_away(const RankResize& resize, const AppFacts& app) {
+  if (app.cpu_limit >= static_cast<std::int64_t>(resize.to_milli)) return std::nullopt;
+  return ResizeEnd{ResizePhase::kRefused,
+                   std::format("somebody else has changed it to {}", crds::cpu_text(app.cpu_limit))};
+}
+
 Event event_of_resize(const RankResize& r) {
   const std::string from = crds::cpu_text(r.from_milli), to = crds::cpu_text(r.to_milli);
   const std::string stays = std::format("rank {} keeps its CPU limit of {} on {}, and does not get {}: {}",
@@ -256,8 +263,9 @@ bool settle_resizes(const Observed& o, crds::BspJobStatus& status, std::vector<E
   bool changed = std::erase_if(status.resizes, [&](const RankResize& r) { return is_over(r, o); }) > 0;
   std::string told;  // one quota refuses many ranks alike
   for (RankResize& resize : status.resizes) {
-    if (resize.phase != ResizePhase::kAsked) continue;
-    auto end = end_of_resize(resize, *container_to_resize(resize, o), o);
+    if (resize.phase != ResizePhase::kAsked && resize.phase != ResizePhase::kResized) continue;
+    const AppFacts& app = *container_to_resize(resize, o);
+    auto end = resize.phase == ResizePhase::kAsked ? end_of_resize(resize, app, o) : taken_away(resize, app);
     if (!end) continue;
     changed = true;
     resize.phase = end->phase;

@@ -3,7 +3,8 @@
 //
 //   plan_resizes ─> Asked, stored ─> the API server ─┬─> Resized
 //                                    and the node    ├─> Deferred, Infeasible: it gets back what it had, and the rank may move
-//                                                    └─> Refused: by a quota, for example; no rank is resized for a while
+//                                                    └─> Refused: by a quota, for example, or lowered again by somebody else; no rank
+//                                                        is resized for a while
 //
 // A fresh operator goes on from what is stored and from what the pod asks for. While a resize is under way nothing is decided and no wave
 // begins, so no rank is resized while it moves. The rank's next pod has the template's CPU again.
