@@ -59,25 +59,12 @@ std::vector<std::string> explain_rules(const Plan& plan) {
 std::string change_of(const Plan& plan) {
   const Objective& o = plan.objective;
   const double rate = plan.spending.before / 3600;
-  if (o.name != "cost to the end" || !(rate > 0))
+  const bool by_cost = o.name == "cost to the end";
+  if (by_cost && !(rate > 0))  // all slots cost the same
+    return std::format("time to the end {} → {}{}", seconds(o.before), seconds(o.after), percent(o.before, o.after));
+  if (!by_cost)
     return std::format("{} {} → {}{}", o.name, seconds(o.before), seconds(o.after), percent(o.before, o.after));
   return std::format("{} {:.3g} → {:.3g}{}", o.name, o.before * rate, o.after * rate, percent(o.before, o.after));
-}
-
-// What the slots cost, and what the objective leaves of time.
-std::vector<std::string> explain_spending(const Plan& plan) {
-  const Spending& s = plan.spending;
-  if (!(s.before > 0)) return {};
-  std::string line = std::format("the ranks' slots cost {:.4g} an hour", s.before);
-  if (!plan.moves.empty())
-    line += std::format(", {:.4g} after this wave{}; a superstep costs {:.3g} → {:.3g}{}", s.after,
-                        percent(s.before, s.after), plan.forecast.before * s.before / 3600,
-                        plan.forecast.after * s.after / 3600,
-                        percent(plan.forecast.before * s.before, plan.forecast.after * s.after));
-  if (s.limit > 0)
-    line += std::format("; the supersteps to come may take {}, and take {} where the ranks are", seconds(s.limit),
-                        seconds(plan.rules.supersteps * plan.forecast.before));
-  return {std::move(line)};
 }
 
 }  // namespace
@@ -230,6 +217,49 @@ std::string explain_cadence(const Plan& plan) {
                      counted(plan.next.gamma, "call"));
 }
 
+namespace {
+
+// Nodes without a price, where the plan goes by price.
+std::string unpriced_text(const Plan& plan, const Snapshot& snapshot) {
+  const auto& all = snapshot.platform.processors;
+  const auto unknown =
+      static_cast<std::size_t>(std::ranges::count_if(all, [](const Processor& p) { return !(p.price > 0); }));
+  if (unknown == 0 || !(plan.spending.limit > 0)) return "";
+  if (unknown == all.size()) return "no node has a price, so that the cheapest job is the shortest";
+  return std::format("{} of {} {} no price and {} as the dearest", unknown, counted(all.size(), "node"),
+                     unknown == 1 ? "has" : "have", unknown == 1 ? "counts" : "count");
+}
+
+// Whether the deadline will be met, as far as it is foreseen.
+std::string deadline_text(const Plan& plan, const Snapshot& snapshot) {
+  const double left = snapshot.time_left, needed = plan.rules.supersteps * plan.forecast.after;
+  if (left < 0) return std::format("the deadline passed {} ago", seconds(-left));
+  if (left == 0 || needed <= left) return "";
+  return std::format("the deadline will be missed by about {}", seconds(needed - left));
+}
+
+}  // namespace
+
+std::vector<std::string> explain_spending(const Plan& plan, const Snapshot& snapshot) {
+  const Spending& s = plan.spending;
+  std::vector<std::string> lines;
+  if (s.before > 0) {
+    std::string line = std::format("the ranks' slots cost {:.4g} an hour", s.before);
+    if (!plan.moves.empty())
+      line += std::format(", {:.4g} after this wave{}; a superstep costs {:.3g} → {:.3g}{}", s.after,
+                          percent(s.before, s.after), plan.forecast.before * s.before / 3600,
+                          plan.forecast.after * s.after / 3600,
+                          percent(plan.forecast.before * s.before, plan.forecast.after * s.after));
+    lines.push_back(std::move(line));
+  }
+  if (s.limit > 0)
+    lines.push_back(std::format("the supersteps to come may take {}, and take {} where the ranks are", seconds(s.limit),
+                                seconds(plan.rules.supersteps * plan.forecast.before)));
+  for (std::string text : {unpriced_text(plan, snapshot), deadline_text(plan, snapshot)})
+    if (!text.empty()) lines.push_back(std::move(text));
+  return lines;
+}
+
 std::vector<std::string> explain(const Plan& plan, const Snapshot& snapshot, std::size_t most) {
   std::vector<std::string> lines{headline(plan, snapshot)};
   append(lines, explain_pm_list(plan, snapshot, most));
@@ -237,7 +267,7 @@ std::vector<std::string> explain(const Plan& plan, const Snapshot& snapshot, std
   append(lines, explain_moves(plan, snapshot, most));
   append(lines, explain_stays(plan, snapshot, most));
   append(lines, explain_rules(plan));
-  append(lines, explain_spending(plan));
+  append(lines, explain_spending(plan, snapshot));
   lines.push_back(std::format("superstep predicted {} → {}{}", seconds(plan.forecast.before),
                               seconds(plan.forecast.after), percent(plan.forecast.before, plan.forecast.after)));
   lines.push_back(explain_cadence(plan));

@@ -129,6 +129,8 @@ struct Wave {
   crds::PauseParts pause;                  // filled at the end
   std::vector<std::uint64_t> bytes;        // per move, filled at the end
   std::vector<double> transfer_ms;         // the same; 0: not known. Empty in a wave of an older operator
+  // What the moves were to add to the price of an hour when they were decided; not set: that didn't matter.
+  std::optional<double> added_an_hour;
 
   [[nodiscard]] Time entered(Phase p) const;  // when the phase began last; Time{} if never
 };
@@ -151,6 +153,7 @@ constexpr void fields_of(Of<Wave>, auto&& v) {
   v("pause", &Wave::pause, kRequired);
   v("bytes", &Wave::bytes, kRequired);
   v("transferMs", &Wave::transfer_ms);
+  v("addedAnHour", &Wave::added_an_hour);
 }
 
 // Of the verbs that follow from it as it is stored.

@@ -32,6 +32,7 @@ struct NodeFacts {
   std::string uid = {};                     // of the Node object: a node made anew has another one
   CpuFeatures cpu_features = {};            // empty: not known, as no pod of the namespace has said it
   double price = 0;                         // of one of its slots, an hour; 0: not known
+  std::string wrong_price = {};             // what its annotation says that is none
   std::string instance_type = {};           // of its cloud's, that may be priced; "": not known
   std::optional<double> benchmark = {};  // units/s (benchmarks.h), of this job's pods or earlier ones of its namespace
 };

@@ -126,10 +126,14 @@ std::vector<std::string> decision_lines(const crds::BspJob& job) {
   const crds::Decision& d = *job.status.last_decision;
   const bool is_rest = job.spec.rescheduling.heuristic == crds::Heuristic::kAuto;
   std::vector<std::string> lines = crds::why_lines(d, kReasons);
-  lines.push_back(std::format("{} predicted {} → {}; next call about superstep {}: α {} → {}, D {:.3g} → {:.3g}",
-                              is_rest ? "time to the end" : "superstep", crds::duration_text(d.objective_before),
-                              crds::duration_text(d.objective_after), d.superstep.value + d.alpha_next, d.alpha,
-                              d.alpha_next, d.d, d.d_next));
+  // By price, the message says what is predicted.
+  const std::string predicted =
+      job.spec.objective.chosen() != crds::ObjectiveType::kTime
+          ? ""
+          : std::format("{} predicted {} → {}; ", is_rest ? "time to the end" : "superstep",
+                        crds::duration_text(d.objective_before), crds::duration_text(d.objective_after));
+  lines.push_back(std::format("{}next call about superstep {}: α {} → {}, D {:.3g} → {:.3g}", predicted,
+                              d.superstep.value + d.alpha_next, d.alpha, d.alpha_next, d.d, d.d_next));
   return lines;
 }
 

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "base/core/significant.h"
+#include "operator/reconcile/kernel/prices.h"
 #include "operator/reconcile/kernel/rescheduling/failed_moves.h"
 #include "operator/reconcile/kernel/rescheduling/move_memory.h"
 #include "operator/reconcile/kernel/seats/free_seats.h"
@@ -317,6 +318,7 @@ WaveStart begin_wave(const Observed& o, const std::vector<MoveRequest>& requests
   wave.moves = builder.take();
   if (wave.moves.empty()) return start;
 
+  wave.added_an_hour = added_an_hour(wave, o);
   wave.number = ++status.wave;
   for (migrate::Move& move : wave.moves) {
     ++status.ranks[move.rank].generation;

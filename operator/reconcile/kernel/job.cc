@@ -13,6 +13,7 @@
 #include "operator/reconcile/kernel/history.h"
 #include "operator/reconcile/kernel/job_kernel.h"
 #include "operator/reconcile/kernel/pods/lost_pods.h"
+#include "operator/reconcile/kernel/prices.h"
 #include "operator/reconcile/kernel/rebuild.h"
 #include "operator/reconcile/kernel/start/gang.h"
 #include "operator/reconcile/kernel/start/start_queue.h"
@@ -323,6 +324,7 @@ void JobKernel::warn() {
   if (warn_of_mixed_units(o, status())) raised(kMixedUnits);
   if (warn_of_cpu_features(o, status())) raised(kCpuFeaturesDiffer);
   if (warn_of_move_memory(o, status())) raised(kMovesLackMemory);
+  if (warn_of_prices(o, status())) raised(kPricesUnknown);
   if (warn_of_seccomp(o, status())) raised(kSeccompReplaced);
   if (warn_of_overrides(o, status())) raised(kTemplateOverridden);
   if (warn_of_gang(o, status())) raised(kGangNotEnsured);

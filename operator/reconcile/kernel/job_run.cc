@@ -8,6 +8,7 @@
 #include "operator/reconcile/kernel/checkpoints/suspension.h"
 #include "operator/reconcile/kernel/drain.h"
 #include "operator/reconcile/kernel/job_kernel.h"
+#include "operator/reconcile/kernel/prices.h"
 #include "operator/reconcile/kernel/resize/resize.h"
 #include "operator/reconcile/kernel/seats/free_seats.h"
 #include "operator/reconcile/kernel/start/gang.h"
@@ -171,7 +172,7 @@ void JobKernel::migrating(const migrate::Wave& wave) {
                                 : past_deadline()  ? "the job's deadline has passed"
                                 : ends             ? "the program is ending"
                                 : !deleted.empty() ? std::format("RankMigration {} was deleted", deleted)
-                                                   : "";
+                                                   : why_dearer(wave, o);
   work.moving = true;
   const auto failure = find_failure(o, job_limits);
   if (failure && cause_may_show(*failure)) return;  // no rank goes on any more

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <format>
 
+#include "base/core/positive_number.h"
 #include "base/json/fields.h"
 #include "crds/names.h"
 #include "operator/reconcile/capacity/resources.h"
@@ -280,12 +281,15 @@ observe::NodeFacts node_facts(const json& node, const std::string& set_label) {
   facts.uid = text_at(metadata, "uid");
   facts.set = text_at(part_at(metadata, "labels"), set_label);
   const std::string speed = text_at(part_at(metadata, "annotations"), names::kAnnotationSpeed);
-  if (const double value = std::strtod(speed.c_str(), nullptr); value > 0 && std::isfinite(value)) {
-    facts.speed = value;
+  if (const auto value = positive_number(speed)) {
+    facts.speed = *value;
     facts.speed_told = true;
   }
   const std::string price = text_at(part_at(metadata, "annotations"), names::kAnnotationPrice);
-  if (const double value = std::strtod(price.c_str(), nullptr); value > 0 && std::isfinite(value)) facts.price = value;
+  if (const auto value = positive_number(price))
+    facts.price = *value;
+  else
+    facts.wrong_price = price;
   facts.instance_type = text_at(part_at(metadata, "labels"), names::kLabelInstanceType);
   facts.cordoned = flag_at(part_at(node, "spec"), "unschedulable", false);
   return facts;

@@ -432,9 +432,11 @@ TEST(NodeFacts, Price) {
                  {"annotations", {{"migbsp.io/price-per-hour", "0.81"}}}}}};
   EXPECT_DOUBLE_EQ(node_facts(node, "pool").price, 0.81);
   EXPECT_EQ(node_facts(node, "pool").instance_type, "m7i.4xlarge");
-  for (const char* price : {"", "-1", "0", "cheap", "inf", "nan"}) {
+  for (const char* price :
+       {"", "-1", "0", "cheap", "inf", "nan", "1e400", "1,5", "0.81 EUR", "0x2", " 3", "0.8.1", "+1"}) {
     node["metadata"]["annotations"]["migbsp.io/price-per-hour"] = price;
     EXPECT_EQ(node_facts(node, "pool").price, 0) << price;
+    EXPECT_EQ(node_facts(node, "pool").wrong_price, price);
   }
   node["metadata"]["annotations"] = 3;
   node["metadata"]["labels"] = json();

@@ -54,6 +54,8 @@ crds::Decision to_decision(const decide::Plan& plan, const decide::Snapshot& sna
               : plan.rules.tries                         ? crds::kTrying
                                                          : "Migrating";
   d.message = decide::headline(plan, snapshot);
+  if (plan.spending.limit > 0 || snapshot.time_left != 0)
+    for (const std::string& line : decide::explain_spending(plan, snapshot)) d.message += "; " + line;
   return d;
 }
 

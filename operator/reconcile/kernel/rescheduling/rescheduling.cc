@@ -62,9 +62,33 @@ Rescheduler::Terms::Terms(const crds::BspJobSpec& spec)
 bool Rescheduler::follow(const crds::BspJobSpec& spec) {
   Terms terms(spec);
   if (terms == terms_) return false;
+  const bool aims_elsewhere = !terms.has_aim_of(terms_);
   terms_ = std::move(terms);
   window_->use(terms_.params);
+  if (aims_elsewhere) decide_soon();
   return true;
+}
+
+// After a wave that was taken back, what made it is still there.
+void Rescheduler::decide_soon() {
+  const decide::Cadence& cadence = window_->cadence();
+  const std::uint64_t next = window_->counted().value + 1;
+  if (cadence.cooling || cadence.k.value + cadence.alpha <= next + terms_.params.alpha0) return;
+  measure_from(next, true);
+  state_.cadence.alpha = terms_.params.alpha0;
+  open_window();
+}
+
+void Rescheduler::note_prices(const Observed& o) {
+  if (terms_.params.objective == crds::ObjectiveType::kTime) return;
+  std::map<std::string, double> prices;
+  for (const observe::NodeFacts& node : o.nodes) prices[node.name] = node.price;
+  const auto changed = [&](const auto& was) {
+    const auto is = prices.find(was.first);
+    return is != prices.end() && is->second != was.second;
+  };
+  if (std::ranges::any_of(seen_.prices, changed)) decide_soon();
+  seen_.prices = std::move(prices);
 }
 
 void Rescheduler::open_window() {
@@ -111,7 +135,8 @@ void Rescheduler::note_wave(const Observed& o) {
   if (!wave || !*wave || (*wave)->number <= seen_.wave) return;
   const migrate::Wave& w = **wave;
   if (w.checkpoint) return;  // nobody moves, so there is nothing to gain
-  gains_.begin(w, collector_.history(), o.job.status, window_->cadence().alpha);
+  gains_.begin(w, collector_.history(), o.job.status, window_->cadence().alpha,
+               yardstick_.unit() == observe::WorkUnit::kInstructions);
   if (!migrate::is_finished(w)) return;
   seen_.wave = w.number;
   // The superstep that the gate interrupted belongs to neither mapping.
@@ -175,6 +200,7 @@ void Rescheduler::learn_of_delay(const migrate::Wave& w, const Observed& o) {
 std::optional<Decided> Rescheduler::advance(const Observed& o) {
   note_wave(o);
   note_resizes(o);
+  note_prices(o);
   const auto wave = stored_wave(o.job.status);
   const bool moving = (wave && *wave && !migrate::is_finished(**wave)) || resize_under_way(o);
   std::optional<observe::Places> places;  // found once a superstep has come

@@ -58,6 +58,10 @@ class Rescheduler {
   struct Terms {
     explicit Terms(const crds::BspJobSpec& spec);
     bool operator==(const Terms&) const = default;
+    [[nodiscard]] bool has_aim_of(const Terms& other) const {
+      return params.objective == other.params.objective && params.max_slowdown == other.params.max_slowdown &&
+             deadline == other.deadline;
+    }
 
     decide::Params params;
     std::string deadline;  // spec.objective's; a call has the time left of it
@@ -67,6 +71,7 @@ class Rescheduler {
 
   void note_wave(const Observed& o);
   void note_resizes(const Observed& o);
+  void note_prices(const Observed& o);
   void learn_of_moves(const migrate::Wave& wave, const Observed& o);
   void learn_of_delay(const migrate::Wave& wave, const Observed& o);
   std::optional<Decided> decide_now(const Observed& o);
@@ -77,6 +82,8 @@ class Rescheduler {
   // Starts a window with this superstep: what was measured before says nothing about those to come. It doesn't judge the
   // last wave unless that was decided and made.
   void measure_from(std::uint64_t superstep, bool judges_wave);
+  // The call that is to come may be far away, and a plan for the present prices or objective another one: a new, short window begins.
+  void decide_soon();
   // Between two windows.
   void settle(const Observed& o);
   // Before a call.
@@ -94,9 +101,10 @@ class Rescheduler {
   decide::State state_;  // of the window's start
   bool records_;
   std::vector<decide::MeasuredSuperstep> supersteps_;  // of the window, if records_
-  // Ended waves up to this one, and so many resizes, have been taken into account.
+  // Ended waves up to this one, so many resizes, and these prices, by node, have been taken into account.
   struct Seen {
     std::uint32_t wave = 0, resizes = 0;
+    std::map<std::string, double> prices{};
   } seen_;
   Moves moves_;
 };
