@@ -119,7 +119,8 @@ Result<decide::Platform> decision_platform(const Platform& platform) {
                                 .cpu = node.speed,
                                 .cpu_origin = decide::Origin::kMeasured,
                                 .load = node.load,
-                                .slots = node.slots});
+                                .slots = node.slots,
+                                .price = node.price});
   }
   out.T = platform.file_T;
   if (platform.file.empty()) {

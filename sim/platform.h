@@ -36,6 +36,7 @@ struct Node {  // one processor; its ranks share it evenly
   double speed = 0;         // instructions/s, > 0
   std::uint32_t slots = 0;  // ranks it can hold; 0 = any number
   double load = 0;          // external load, 0 <= load < 1: the ranks get speed·(1 − load)
+  double price = 0;         // of a slot, an hour; 0: none
   std::string host{};       // from a platform file: the host whose core it is; "" = the host called `name`
 };
 

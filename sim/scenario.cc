@@ -47,7 +47,7 @@ class Run {
         const double barrier = barrier_seconds();
         out_.messages += demand.messages.size();
         out_.supersteps.push_back(done->seconds + barrier);
-        out_.makespan += done->seconds + barrier;
+        spend(done->seconds + barrier, rate(out_.mapping));
         for (std::uint32_t i = 0; i < ranks_; ++i) stretch.compute_seconds[i] += done->compute_seconds[i];
         if (s_.mode == Mode::kAlone) continue;
         heard_.add(demand, out_.makespan);
@@ -111,6 +111,7 @@ class Run {
       snapshot_.ranks[i].memory_bytes = s_.platform.image_copies * s_.workload.memory_bytes({i}, after.value);
     heard_.report(snapshot_.ranks);
     snapshot_.platform.capacity = decide::capacities(links_);
+    if (s_.deadline > 0) snapshot_.time_left = s_.deadline - out_.makespan;
     BSP_TRY(decide::Plan plan,
             s_.planner ? s_.planner(snapshot_, window, params_) : decide::make_plan(snapshot_, window, params_));
     if (plan.moves.size() == 1) replace_by_first(plan.moves[0]);
@@ -120,7 +121,7 @@ class Run {
     ++out_.calls_made;
     const double cost = s_.platform.call.seconds(ranks_);
     out_.call_seconds += cost;
-    out_.makespan += cost;
+    spend(cost, rate(out_.mapping));
     if (s_.mode == Mode::kMigrating) apply(plan);
     state_ = std::move(window).close(plan.next);
     return {};
@@ -139,6 +140,7 @@ class Run {
 
   void apply(const decide::Plan& plan) {
     double longest = 0;  // migrations overlap
+    const double before = rate(out_.mapping);
     for (const decide::Move& move : plan.moves) {
       longest = std::max(longest, move.cost);
       out_.mapping[move.rank.value] = move.to;
@@ -152,7 +154,18 @@ class Run {
       heard_.begin_epoch();
     }
     out_.migration_seconds += longest;
-    out_.makespan += longest;
+    spend(longest, std::max(before, rate(out_.mapping)));
+  }
+
+  // Of all ranks' slots, an hour.
+  [[nodiscard]] double rate(const std::vector<ProcessorId>& on) const {
+    double sum = 0;
+    for (const ProcessorId p : on) sum += snapshot_.platform.processor(p).price;
+    return sum;
+  }
+  void spend(double seconds, double rate) {
+    out_.makespan += seconds;
+    out_.cost += seconds * rate / 3600;
   }
 
   const Scenario& s_;
@@ -209,6 +222,7 @@ Result<Scenarios> simulate_all(Scenario scenario) {
   out.alone.call_seconds = 0;
   out.alone.makespan = 0;
   for (const double seconds : out.alone.supersteps) out.alone.makespan += seconds;
+  if (out.deciding.makespan > 0) out.alone.cost *= out.alone.makespan / out.deciding.makespan;
   join(out.alone.stretches);
   return out;
 }

@@ -47,6 +47,7 @@ struct Scenario {
   std::vector<ProcessorId> mapping{};  // by rank, at the start: see initial_mapping() below
   decide::Params params{};             // the mode sets `migrates`
   Mode mode = Mode::kMigrating;
+  double deadline = 0;     // s after the start
   bool memoise = true;     // reuse the result of an earlier superstep with the same demand and mapping
   bool keep_calls = true;  // keep snapshot and plan of every call in Outcome::calls
   std::function<void(const CallInProgress& call)> on_call{};
@@ -81,7 +82,8 @@ struct Outcome {
   std::vector<double> supersteps{};  // s each, with barrier, without calls and migrations; [0] is superstep 1
   double call_seconds = 0;           // total cost of calls, s
   double migration_seconds = 0;      // total cost of migrations, s
-  std::vector<Call> calls{};         // empty without keep_calls
+  double cost = 0;            // what the ranks' slots cost, in a migration those of the dearer mapping; 0: no prices
+  std::vector<Call> calls{};  // empty without keep_calls
   std::uint64_t calls_made = 0;
   std::vector<Moved> moves{};
   std::vector<Stretch> stretches{};    // one in scenario i

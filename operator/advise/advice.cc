@@ -12,8 +12,26 @@ double cost_of(const decide::Plan& plan) {
   return most;
 }
 
+namespace {
+
+Result<void> set_prices(const std::map<std::string, double>& prices, decide::Platform& platform) {
+  for (const auto& [name, price] : prices) {
+    const auto set = std::ranges::find(platform.sets, name, &decide::Set::name);
+    if (set == platform.sets.end())
+      return fail(ErrorCode::kInvalid, std::format("--prices: the job has no Set {}", name));
+    const auto j = static_cast<std::uint32_t>(set - platform.sets.begin());
+    for (decide::Processor& p : platform.processors)
+      if (p.set.value == j) p.price = price;
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<Advice> Adviser::advise(record::Call call, std::string where) {
   Advice advice{.where = std::move(where), .call = std::move(call), .rerun = false, .answers = {}};
+  const bool as_priced = options_.prices.empty();
+  BSP_CHECK_OK(set_prices(options_.prices, advice.call.snapshot.platform));
   const record::Call& c = advice.call;
   const decide::Params wanted = changed(c.params, options_.changes);
   advice.rerun = !record::keeps_cadence(c.params, wanted);
@@ -30,7 +48,7 @@ Result<Advice> Adviser::advise(record::Call call, std::string where) {
       BSP_TRY(answer.plans, run.reruns[h].add(c));
     } else {
       BSP_TRY(decide::Plan plan, record::replay(c, answer.params));
-      answer.as_recorded = c.params == answer.params;
+      answer.as_recorded = as_priced && c.params == answer.params;
       if (answer.as_recorded) answer.difference = record::difference(c.plan, plan);
       answer.plans.push_back(std::move(plan));
     }

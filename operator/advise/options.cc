@@ -4,6 +4,7 @@
 #include <ranges>
 
 #include "operator/cli/command.h"
+#include "operator/cli/prices.h"
 #include "operator/decide/model/strategy.h"
 
 namespace bsp::advise {
@@ -90,8 +91,10 @@ Result<Options> parse_options(std::span<const std::string> words) {
       choice(c, &P::horizon, {{"Window", decide::Horizon::kWindow}, {"Superstep", decide::Horizon::kSuperstep}}));
   // A deadline is the recorded job's own.
   command.option(
-      "--objective", "O", "Auto: Time or Price, by the recorded prices (default: as recorded)",
+      "--objective", "O", "Auto: Time or Price, by the recorded prices or --prices (default: as recorded)",
       choice(c, &P::objective, {{"Time", decide::ObjectiveType::kTime}, {"Price", decide::ObjectiveType::kPrice}}));
+  command.option("--prices", "SET=PRICE,…", "what a slot of a Set costs an hour (default: as recorded)",
+                 cli::prices(o.prices, "slow=1,fast=3"));
   command.option("--max-slowdown", "S", "Price: how much longer the job may take, ratio (default: as recorded)",
                  number(c, &P::max_slowdown));
   command.option("--min-gain", "G", "least relative gain that is worth a move (default: as recorded)",

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@ struct Options {
   std::string file;                           // "-": standard input
   std::vector<decide::Heuristic> heuristics;  // empty: the recorded one
   std::vector<Change> changes;                // of the recorded parameters
+  std::map<std::string, double> prices;       // of a slot, an hour, by Set, instead of the recorded ones
   bool json = false;
   bool brief = false;  // no explanations
 };

@@ -9,6 +9,7 @@
 #include "crds/names.h"
 #include "crds/pod_schema.h"
 #include "operator/cli/command.h"
+#include "operator/cli/prices.h"
 
 namespace bsp::controller {
 namespace {
@@ -76,26 +77,6 @@ cli::Setter labels(std::map<std::string, std::string>& into) {
     const std::optional<std::string> wrong = read_pairs(value, into);
     if (!wrong) return "";
     return std::format("\"{}\" must be LABEL=VALUE with each label once, for example app=bsp-operator", *wrong);
-  };
-}
-
-cli::Setter prices(std::map<std::string, double>& into) {
-  return [&into](const std::string& value) -> std::string {
-    std::map<std::string, std::string> pairs;
-    std::optional<std::string> wrong = read_pairs(value, pairs);
-    into.clear();
-    for (const auto& [type, text] : pairs) {
-      double price = 0;
-      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), price);
-      if (error != std::errc{} || end != text.data() + text.size() || !(price > 0) || !std::isfinite(price))
-        wrong = type + "=" + text;
-      into.emplace(type, price);
-    }
-    if (!wrong) return "";
-    return std::format(
-        "\"{}\" must be TYPE=PRICE with each instance type once and a price above 0, for example "
-        "m7i.4xlarge=0.81",
-        *wrong);
   };
 }
 
@@ -187,7 +168,7 @@ Result<Options> parse_options(std::span<const std::string> words) {
       std::format(
           "what a node costs an hour, by its instance type, unless its annotation {} says it (default: not known)",
           names::kAnnotationPrice),
-      prices(o.instance_prices));
+      cli::prices(o.instance_prices, "m7i.4xlarge=0.81"));
   command.flag("--kueue", "Kueue admits the jobs with the label kueue.x-k8s.io/queue-name; the cluster must have it",
                o.kueue);
   command.option("--start-timeout", "SECONDS",

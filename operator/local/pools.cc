@@ -66,6 +66,15 @@ Result<std::vector<Pool>> parse_pools(const std::string& text) {
   return pools;
 }
 
+Result<void> set_prices(const std::map<std::string, double>& prices, std::vector<Pool>& pools) {
+  for (const auto& [name, price] : prices) {
+    const auto pool = std::ranges::find(pools, name, &Pool::name);
+    if (pool == pools.end()) return fail(ErrorCode::kInvalid, std::format("--prices: --pools has no {}", name));
+    pool->price = price;
+  }
+  return {};
+}
+
 std::vector<nlohmann::json> nodes_of(const std::vector<Pool>& pools) {
   std::vector<nlohmann::json> nodes;
   for (const Pool& pool : pools) {
@@ -83,6 +92,8 @@ std::vector<nlohmann::json> nodes_of(const std::vector<Pool>& pools) {
                         {{"capacity", capacity},
                          {"allocatable", capacity},
                          {"conditions", {{{"type", "Ready"}, {"status", "True"}, {"reason", "PodmanReady"}}}}}}});
+      if (pool.price > 0)
+        nodes.back()["metadata"]["annotations"][names::kAnnotationPrice] = std::format("{}", pool.price);
     }
   }
   return nodes;

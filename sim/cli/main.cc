@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <format>
@@ -31,6 +32,12 @@ Result<Platform> platform_of(const Options& options, const crds::BspJob& job) {
   BSP_TRY(const Platform all,
           options.pools.empty() ? read_platform_file(options.platform_file) : platform_of_pools(options.pools));
   BSP_TRY(Platform platform, with_sets(all, job.spec.sets.names));
+  for (const auto& [name, price] : options.prices) {
+    const auto set = std::ranges::find(platform.sets, name, &Set::name);
+    if (set == platform.sets.end())
+      return fail(ErrorCode::kInvalid, std::format("--prices: the job has no Set {}", name));
+    for (Node& node : set->nodes) node.price = price / std::max(node.slots, 1u);
+  }
   if (options.mig_seconds) platform.mig_seconds = *options.mig_seconds;
   if (options.call_seconds) platform.call = {.points = {{1, *options.call_seconds}}};
   return platform;
@@ -72,10 +79,11 @@ Result<void> run(const Options& options) {
   BSP_TRY(const crds::BspJob job, crds::read_bsp_job(input.text, input.name));
   BSP_TRY(const Platform platform, platform_of(options, job));
   BSP_TRY(const auto workload, make_workload(all_applications(), options.application, job.spec.ranks));
-  if (job.spec.objective.chosen() != crds::ObjectiveType::kTime)
-    return fail(ErrorCode::kInvalid, "spec.objective: the simulator knows no prices; leave it out");
   const decide::Mapping mapping = job.spec.initial_mapping;
-  Scenario scenario{.platform = platform, .workload = *workload, .params = observe::make_params(job.spec.rescheduling)};
+  Scenario scenario{.platform = platform,
+                    .workload = *workload,
+                    .params = observe::make_params(job.spec.rescheduling, job.spec.objective)};
+  scenario.deadline = static_cast<double>(crds::duration_seconds(job.spec.objective.deadline).value_or(0));
   if (options.heuristic) decide::take_heuristic(scenario.params, *options.heuristic);
   BSP_TRY(scenario.mapping, initial_mapping(platform, mapping, workload->ranks()));
   std::string recorded;

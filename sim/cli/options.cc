@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "operator/cli/command.h"
+#include "operator/cli/prices.h"
 #include "operator/decide/model/strategy.h"
 
 namespace bsp::sim {
@@ -19,6 +20,8 @@ Result<Options> parse_options(std::span<const std::string> words, const std::str
   command.text("--platform", "PLATFORM.xml", "the Sets, as a SimGrid platform", o.platform_file);
   command.text("--pools", "NAME=NODESx[SLOTSx]CPU,…",
                "the Sets, as local run takes them, for example slow=3x0.25,fast=2x0.6", o.pools);
+  command.option("--prices", "SET=PRICE,…", "what a node of a Set costs an hour, for spec.objective",
+                 cli::prices(o.prices, "slow=1,fast=3"));
   command
       .text("--application", "NAME[:KEY=VALUE,…]", "what the job computes and sends; see the list below", o.application)
       .required();

@@ -1,6 +1,7 @@
 // The command line of `bsp-operator simulate`.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,6 +16,7 @@ struct Options {
   std::string platform_file, pools;              // one of them
   std::string application;                       // "NAME[:key=value,…]"
   std::optional<decide::Heuristic> heuristic{};  // instead of the manifest's
+  std::map<std::string, double> prices{};        // of a node, an hour, by Set
   std::optional<double> mig_seconds{};           // instead of the platform's
   std::optional<double> call_seconds{};          // instead of the platform's
   std::string timeline;                          // file to write; "": none

@@ -100,6 +100,7 @@ json json_of(const Outcome& outcome) {
     calls.push_back(std::move(one));
   }
   return {{"makespanSeconds", outcome.makespan},
+          {"cost", outcome.cost},
           {"callSeconds", outcome.call_seconds},
           {"migrationSeconds", outcome.migration_seconds},
           {"messages", outcome.messages},
@@ -131,6 +132,9 @@ std::string report_text(const Platform& platform, const Workload& workload, cons
       "\n(ii) pays {:.3f} s for its calls; (iii) {:.3f} s for calls and {:.3f} s for migrations, and ends on {}\n",
       s.deciding.call_seconds, s.migrating.call_seconds, s.migrating.migration_seconds,
       places_text(platform, nodes, s.migrating.mapping));
+  if (s.alone.cost > 0)
+    text += std::format("the ranks' slots cost {:.4g} in (i), {:.4g} in (ii) and {:.4g} in (iii) ({:+.1f} %)\n",
+                        s.alone.cost, s.deciding.cost, s.migrating.cost, (s.migrating.cost / s.alone.cost - 1) * 100);
   if (s.migrating.calls.empty()) text += "\nno rescheduling call: the run ends before the first one\n";
   for (const Call& call : s.migrating.calls) {
     text += std::format("\nat {:.2f} s, ", call.at);

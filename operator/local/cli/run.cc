@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <format>
+#include <map>
 #include <vector>
 
 #include "base/core/base64.h"
@@ -13,6 +14,7 @@
 #include "crds/manifest.h"
 #include "operator/cli/exit_code.h"
 #include "operator/cli/input.h"
+#include "operator/cli/prices.h"
 #include "operator/local/cli/bucket.h"
 #include "operator/local/cli/kept_job.h"
 #include "operator/local/cli/one_job.h"
@@ -33,6 +35,7 @@ namespace {
 struct RunOptions {
   std::string file;
   std::string pools;
+  std::map<std::string, double> prices;  // of a node of each pool, an hour
   std::string mode;
   std::string summary;
   std::string timeline;
@@ -72,6 +75,9 @@ Result<RunOptions> parse(std::span<const std::string> words, bool resumes) {
           "cores",
           o.pools)
       .required();
+  command.option("--prices", "NAME=PRICE,…",
+                 "what a node of a pool costs an hour in any one currency, for jobs with spec.objective",
+                 cli::prices(o.prices, "slow=1,fast=3"));
   command.text("--mode", "MODE", "Migrate, Advise or Off, instead of the manifest's spec.rescheduling.mode", o.mode);
   command.option("--record", "FILE", "append every rescheduling call, for: bsp-operator advise -f FILE",
                  [&o](const std::string& value) -> std::string {
@@ -125,7 +131,8 @@ class Run {
  private:
   // Checks everything that can be checked before anything is started.
   Result<void> prepare() {
-    BSP_TRY(const auto pools, parse_pools(options_.pools));
+    BSP_TRY(auto pools, parse_pools(options_.pools));
+    BSP_CHECK_OK(set_prices(options_.prices, pools));
     std::string seed;
     crds::BspJob job;
     if (options_.resumes) {
