@@ -17,4 +17,4 @@ def differs(expected, seen, kills):
             at = max(states)[0]
             return f"not {line!r} but {expected[at] if at < len(expected) else 'the end'!r}"
         states = further
-    return "" if any(at == len(expected) and not ends for at, _, ends in states) else f"it ends before {expected[min(max(states)[0], len(expected) - 1)]!r}"
+    return "" if any(at == len(expected) for at, _, _ in states) else f"it ends before {expected[min(max(states)[0], len(expected) - 1)]!r}"

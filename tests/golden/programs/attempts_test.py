@@ -20,6 +20,9 @@ class Differs(unittest.TestCase):
         for said in (["lost rank 1"], ["lost rank 1", "", "aborting"], ["", "lost rank 1"], ["", "lost rank 1", ""]):
             self.assertEqual(differs(EXPECTED, [*EXPECTED[:3], *said, *EXPECTED[2:]], 1), "", said)
 
+    def test_the_last_attempt_may_have_nothing_left_to_write(self):
+        self.assertEqual(differs(EXPECTED, [*EXPECTED, "lost rank 1", "", "aborting"], 1), "")
+
     def test_what_a_program_may_not_write(self):
         for seen, why in ((EXPECTED[:-1], "it ends before 'done'"),
                           ([*EXPECTED[:3], *EXPECTED[4:]], "not 'done' but 'step 2'"),
