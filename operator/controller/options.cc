@@ -1,6 +1,4 @@
 #include "operator/controller/options.h"
-#include <charconv>
-#include <cmath>
 #include <format>
 #include <map>
 #include <ranges>
