@@ -60,10 +60,9 @@ std::string change_of(const Plan& plan) {
   const Objective& o = plan.objective;
   const double rate = plan.spending.before / 3600;
   const bool by_cost = o.name == "cost to the end";
-  if (by_cost && !(rate > 0))  // all slots cost the same
-    return std::format("time to the end {} → {}{}", seconds(o.before), seconds(o.after), percent(o.before, o.after));
-  if (!by_cost)
-    return std::format("{} {} → {}{}", o.name, seconds(o.before), seconds(o.after), percent(o.before, o.after));
+  if (!by_cost || !(rate > 0))  // without a rate all slots cost the same
+    return std::format("{} {} → {}{}", by_cost ? "time to the end" : o.name, seconds(o.before), seconds(o.after),
+                       percent(o.before, o.after));
   return std::format("{} {:.3g} → {:.3g}{}", o.name, o.before * rate, o.after * rate, percent(o.before, o.after));
 }
 
@@ -220,14 +219,11 @@ std::string explain_cadence(const Plan& plan) {
 namespace {
 
 // Nodes without a price, where the plan goes by price.
-std::string unpriced_text(const Plan& plan, const Snapshot& snapshot) {
+std::string unpriced_of(const Plan& plan, const Snapshot& snapshot) {
   const auto& all = snapshot.platform.processors;
   const auto unknown =
       static_cast<std::size_t>(std::ranges::count_if(all, [](const Processor& p) { return !(p.price > 0); }));
-  if (unknown == 0 || !(plan.spending.limit > 0)) return "";
-  if (unknown == all.size()) return "no node has a price, so that the cheapest job is the shortest";
-  return std::format("{} of {} {} no price and {} as the dearest", unknown, counted(all.size(), "node"),
-                     unknown == 1 ? "has" : "have", unknown == 1 ? "counts" : "count");
+  return unknown == 0 || !(plan.spending.limit > 0) ? "" : unpriced_text(unknown, all.size());
 }
 
 // Whether the deadline will be met, as far as it is foreseen.
@@ -239,6 +235,12 @@ std::string deadline_text(const Plan& plan, const Snapshot& snapshot) {
 }
 
 }  // namespace
+
+std::string unpriced_text(std::size_t unknown, std::size_t nodes) {
+  if (unknown == nodes) return "no node has a price, so that the cheapest job is the shortest";
+  return std::format("{} of {} {} no price and {} as the dearest", unknown, counted(nodes, "node"),
+                     unknown == 1 ? "has" : "have", unknown == 1 ? "counts" : "count");
+}
 
 std::vector<std::string> explain_spending(const Plan& plan, const Snapshot& snapshot) {
   const Spending& s = plan.spending;
@@ -255,7 +257,7 @@ std::vector<std::string> explain_spending(const Plan& plan, const Snapshot& snap
   if (s.limit > 0)
     lines.push_back(std::format("the supersteps to come may take {}, and take {} where the ranks are", seconds(s.limit),
                                 seconds(plan.rules.supersteps * plan.forecast.before)));
-  for (std::string text : {unpriced_text(plan, snapshot), deadline_text(plan, snapshot)})
+  for (std::string text : {unpriced_of(plan, snapshot), deadline_text(plan, snapshot)})
     if (!text.empty()) lines.push_back(std::move(text));
   return lines;
 }

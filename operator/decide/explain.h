@@ -27,6 +27,8 @@ std::vector<std::string> explain_levels(const Plan& plan, const Snapshot& snapsh
 std::vector<std::string> explain_moves(const Plan& plan, const Snapshot& snapshot, std::size_t most = 16);
 std::vector<std::string> explain_stays(const Plan& plan, const Snapshot& snapshot, std::size_t most = 16);
 std::string explain_cadence(const Plan& plan);
+// What it means to a plan by price that `unknown` of `nodes` have none; above 0.
+std::string unpriced_text(std::size_t unknown, std::size_t nodes);
 // What the ranks' slots cost, what the objective leaves of time, and what isn't known of either.
 std::vector<std::string> explain_spending(const Plan& plan, const Snapshot& snapshot);
 

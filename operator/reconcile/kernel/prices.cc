@@ -5,8 +5,8 @@
 #include <format>
 #include <ranges>
 
-#include "base/core/counted.h"
 #include "crds/names.h"
+#include "operator/decide/explain.h"
 #include "operator/reconcile/kernel/rescheduling/gains.h"
 #include "operator/reconcile/kernel/status.h"
 
@@ -39,10 +39,7 @@ std::string unknown_prices(const Observed& o) {
                           node.wrong_price);
   }
   if (unknown == 0 && wrong.empty()) return "";
-  if (unknown == nodes) return "no node has a price, so that the cheapest job is the shortest" + wrong;
-  if (unknown == 0) return "the prices of instance types count" + wrong;
-  return std::format("{} of {} {} no price and {} as the dearest{}", unknown, counted(nodes, "node"),
-                     unknown == 1 ? "has" : "have", unknown == 1 ? "counts" : "count", wrong);
+  return (unknown == 0 ? "the prices of instance types count" : decide::unpriced_text(unknown, nodes)) + wrong;
 }
 
 }  // namespace
