@@ -61,16 +61,22 @@ TEST(Auto, WeighsTheJobUnlessASuperstepIsAskedFor) {
   EXPECT_THAT(run_loop(one_rank(40), params, 0, 1).moved_at, IsEmpty());
 }
 
-// On the slow processor the rank is slower in MPI, too, which nothing measured explains: half as much again as it computes.
-TEST(Auto, ForecastsFromWhatSuperstepsTook) {
-  LoopJob job = one_rank(60);
-  job.unexplained = [](const std::vector<ProcessorId>& on) { return on[0].value == 0 ? 1.0 : 0.5; };
+// The last plan that moves a rank.
+std::optional<Plan> last_wave_of(const LoopJob& job) {
   std::optional<Plan> wave;
   run_loop(job, as_a_job_runs(), 0, 1, [&](const Snapshot& snapshot, const Window& window, const Params& params) {
     auto plan = make_plan(snapshot, window, params);
     if (!plan->moves.empty()) wave = *plan;
     return plan;
   });
+  return wave;
+}
+
+// On the slow processor the rank is slower in MPI, too, which nothing measured explains: half as much again as it computes.
+TEST(Auto, ForecastsFromWhatSuperstepsTook) {
+  LoopJob job = one_rank(60);
+  job.unexplained = [](const std::vector<ProcessorId>& on) { return on[0].value == 0 ? 1.0 : 0.5; };
+  const std::optional<Plan> wave = last_wave_of(job);
   ASSERT_TRUE(wave);
   EXPECT_DOUBLE_EQ(wave->forecast.before, 3);
   EXPECT_DOUBLE_EQ(wave->forecast.after, 1.5);
@@ -81,12 +87,7 @@ TEST(Auto, ForecastsFromWhatSuperstepsTook) {
 TEST(Auto, ForecastsBesideAFirstSuperstepThatWasLong) {
   LoopJob job = one_rank(60);
   job.pace = [](std::uint64_t t, std::uint32_t) { return t == 1 ? 0.03 : 1.0; };
-  std::optional<Plan> wave;
-  run_loop(job, as_a_job_runs(), 0, 1, [&](const Snapshot& snapshot, const Window& window, const Params& params) {
-    auto plan = make_plan(snapshot, window, params);
-    if (!plan->moves.empty()) wave = *plan;
-    return plan;
-  });
+  const std::optional<Plan> wave = last_wave_of(job);
   ASSERT_TRUE(wave);
   EXPECT_DOUBLE_EQ(wave->forecast.before, 2);
   EXPECT_DOUBLE_EQ(wave->forecast.after, 1);
