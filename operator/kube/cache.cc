@@ -204,14 +204,14 @@ void Cache::take_deleted(const Object& object) {
   if (options_.on_change) options_.on_change(kind, &*before, nullptr);
 }
 
-void Cache::recheck() {
+void Cache::recheck(std::chrono::steady_clock::time_point before) {
   std::vector<Key> unconfirmed;
   {
     const std::lock_guard lock(mutex_);
     const auto now = std::chrono::steady_clock::now();
     for (auto& [kind, store] : stores_)
       for (auto& [place, entry] : store.entries)
-        if (!entry.watched && now - entry.read > kRecheckAfter) {
+        if (!entry.watched && entry.read < before) {
           entry.read = now;
           unconfirmed.push_back({kind, place.first, place.second});
         }
@@ -240,7 +240,9 @@ bool Cache::refresh(std::chrono::milliseconds wait) {
       log_warning("failed to list objects, will retry", {{"error", events.error().message}});
     return false;
   }
+  auto listed = watch_.listed;
   for (WatchEvent& event : *events) {
+    listed = std::max(listed, event.listed.value_or(listed));
     if (event.type == EventType::kDeleted)
       take_deleted(event.object);
     else
@@ -250,9 +252,10 @@ bool Cache::refresh(std::chrono::milliseconds wait) {
     const std::lock_guard lock(mutex_);
     filling_.notify_all();
   }
-  if (std::chrono::steady_clock::now() - watch_.rechecked > kRecheckAfter) {
-    watch_.rechecked = std::chrono::steady_clock::now();
-    recheck();
+  if (listed != std::exchange(watch_.listed, listed)) recheck(listed);
+  if (const auto now = std::chrono::steady_clock::now(); now - watch_.rechecked > kRecheckAfter) {
+    watch_.rechecked = now;
+    recheck(now - kRecheckAfter);
   }
   return true;
 }

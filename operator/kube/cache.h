@@ -100,8 +100,9 @@ class Cache {
   void take_deleted(const Object& object);
   void erase(const Kind& kind, Store& store, std::map<Place, Entry>::iterator it);
   static void unindex(Store& store, const Place& place, Entry& entry);
-  // Rereads objects that were put() but never reported by the watch: they may have been deleted before it began.
-  void recheck();
+  // Rereads objects that were put() but never reported by the watch: they may have been deleted before it began. Only what
+  // was read before `before`.
+  void recheck(std::chrono::steady_clock::time_point before);
   std::vector<Object> unpack_all(const Store& store, const Places& places) const;
   const Store* store_of(const Kind& kind) const;
 
@@ -121,6 +122,7 @@ class Cache {
     std::vector<Kind> kinds;
     std::string cursor;
     std::chrono::steady_clock::time_point rechecked = std::chrono::steady_clock::now();
+    std::chrono::steady_clock::time_point listed{};  // when the last list that arrived was asked for
     unsigned failures = 0;
     std::thread thread;
   };

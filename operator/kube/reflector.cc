@@ -133,8 +133,7 @@ void Reflector::note(Object object, std::vector<WatchEvent>& events, decltype(Wa
   const auto before = seen_.find(key);
   if (before != seen_.end() && before->second.uid == now.uid) {
     // Already reported, or out of date.
-    if (before->second.version == now.version) return;
-    if (!listed && is_older(now.version, before->second.version)) return;
+    if (!listed && (before->second.version == now.version || is_older(now.version, before->second.version))) return;
     before->second.version = std::move(now.version);
     if (options_.trim) options_.trim(object);
     events.push_back({EventType::kModified, std::move(object), listed});

@@ -6,10 +6,10 @@
 //                       ▲                                             │
 //                       └──── resume at the last version or bookmark ─┘
 //
-// A later list reports only differences from the objects reported so far, including deletions, and versions that are older:
-// a store that was restored from a backup has gone back. Each watch asks the
-// server to end it after about a minute, so a silently dead connection is detected within that time; a read that times
-// out elsewhere ends it at once (Http::end_streams).
+// A later list reports all objects again, also unchanged and older ones, and what is deleted: a store that was restored from
+// a backup has gone back, and a cache may hold what was written meanwhile. Each watch asks the server to end it after about a
+// minute, so a silently dead connection is detected within that time; a read that times out elsewhere ends it at once
+// (Http::end_streams).
 #pragma once
 
 #include <functional>
@@ -52,7 +52,7 @@ class Reflector {
   Result<void> list();
   End watch();
   End take_line(std::string_view line);
-  // Remembers the object, and appends an event if it is new or changed. `listed`: as WatchEvent has it.
+  // Remembers the object, and appends an event if it is new, changed or listed. `listed`: as WatchEvent has it.
   void note(Object object, std::vector<WatchEvent>& events, decltype(WatchEvent::listed) listed = {});
   void note_deleted(const std::string& key, std::vector<WatchEvent>& events);
   void log_failure(const Error& error);

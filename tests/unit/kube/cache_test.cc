@@ -113,11 +113,18 @@ TEST_F(CacheTest, GoesBackWithAStoreThatWasRestored) {
   ASSERT_TRUE(client->create(of_job("comes", "y")));
   ASSERT_TRUE(
       eventually([&] { return cache.count(kConfigMap, "job", "y") == 2 && !cache.get(key(kConfigMap, "goes")); }));
-  cache.put(client->update(of_job("written", "y")).value());
-  api_.restore(backup);
+  // No watch reports what is written, made and found missing now.
+  server_.inject({.match = "watch=1", .times = 1000000, .status = 503, .body = "{}"});
   server_.cut_all();
-  EXPECT_TRUE(eventually([&] { return cache.count(kConfigMap, "job", "x") == 4; }));
-  EXPECT_EQ(cache.count(kConfigMap), 4u);
+  ASSERT_TRUE(eventually([&] { return live_watches() == 0; }));
+  cache.put(client->update(of_job("written", "y")).value());
+  cache.put(client->create(of_job("made", "y")).value());
+  cache.drop(key(kConfigMap, "stays"));
+  api_.restore(backup);
+  const int read_again = server_.requests("configmaps/written");
+  server_.clear_faults();
+  EXPECT_TRUE(eventually([&] { return cache.count(kConfigMap, "job", "x") == 4 && cache.count(kConfigMap) == 4; }));
+  EXPECT_EQ(server_.requests("configmaps/written"), read_again) << "the list brings it, not a recheck";
   const auto now = client->list(kConfigMap, "default").value();
   for (const Object& object : now) EXPECT_EQ(cache.get(key(kConfigMap, object["metadata"]["name"])), object);
   // And goes on from there, also with what had a later version once.

@@ -170,7 +170,8 @@ TEST_F(WatchTest, CatchesUpAfterA410) {
   EXPECT_TRUE(agrees(*client));
   std::map<std::string, std::string> story;
   for (const auto& event : events_) story[event.object["metadata"]["name"]] += "AMD"[static_cast<int>(event.type)];
-  EXPECT_EQ(story, (std::map<std::string, std::string>{{"anew", "DA"}, {"changes", "M"}, {"goes", "D"}, {"new", "A"}}));
+  EXPECT_EQ(story, (std::map<std::string, std::string>{
+                       {"anew", "DA"}, {"changes", "M"}, {"goes", "D"}, {"new", "A"}, {"stays", "M"}}));
 }
 
 TEST_F(WatchTest, BookmarksAdvanceTheResumeVersion) {
