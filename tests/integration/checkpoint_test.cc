@@ -2,10 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <chrono>
 #include <filesystem>
+#include <format>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -152,7 +154,7 @@ TEST_P(Identity, IsUnchangedAfterAMove) {
   EXPECT_THAT(before, Contains("status NoNewPrivs:\t1"));
   EXPECT_THAT(before, Contains("status Umask:\t0027"));
   EXPECT_THAT(before, Contains("cwd /tmp"));
-  EXPECT_THAT(before, Contains("nice 3"));
+  EXPECT_THAT(before, Contains(std::format("nice {}", ::getpriority(PRIO_PROCESS, 0) + 3)));
   EXPECT_THAT(before, Contains("oom_score_adj 700"));
   EXPECT_THAT(before, Contains(AllOf(StartsWith("status Groups:"), HasSubstr("2222 3333"), Not(HasSubstr(" 0 ")))));
   Pod second({.user = GetParam(), .more = groups});
