@@ -1,6 +1,7 @@
 #include "tests/unit/reconcile/world.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <format>
 
 #include "base/json/fields.h"
@@ -83,6 +84,12 @@ void World::for_each_pod(const std::function<void(simulated::Pod&)>& f) {
   for (auto& [name, pod] : pods) pod.for_each_seat(f);
 }
 
+void try_cases(int count) {
+  const char* given = std::getenv("RC_PARAMS");
+  const std::string params = given ? given : "";
+  if (!params.contains("max_success")) setenv("RC_PARAMS", std::format("max_success={} {}", count, params).c_str(), 1);
+}
+
 std::vector<std::string> pods_in(const wire::EpochPlan& epoch) {
   std::vector<std::string> pods;
   for (const wire::Member& member : epoch.members) pods.push_back(member.pod_uid);
@@ -150,6 +157,7 @@ void World::vanish(const std::string& name, int runs_on) {
   if (!pod) return;
   note("the object of " + name + " is removed");
   pod->vanished_until = tick_ + runs_on;
+  pod->unknown = !observed_.contains(facts_of(*pod).uid) && !is_stored(*pod);
   pod->silent_until = 1 << 30;  // nobody knows its address any more
 }
 void World::delete_pod(const std::string& name) {
@@ -229,6 +237,8 @@ void World::restart_operator(int down_for) {
   known_wave_ = 0;
   pod_group = {};
   vanished_ = {};
+  observed_.clear();
+  for (auto& [name, pod] : pods) pod.unknown |= pod.vanished_until != 0 && !is_stored(pod);
   unwritten_.clear();
   remover_refused_.reset();
   decided.reset();
@@ -267,11 +277,18 @@ bool World::all_ended() const {
   return std::ranges::none_of(pods, [](const auto& entry) { return entry.second.one_computes(); });
 }
 
+bool World::is_stored(Pod& pod) const {
+  const std::string& uid = facts_of(pod).uid;
+  return (job.status.epoch && std::ranges::contains(pods_in(*job.status.epoch), uid)) ||
+         std::ranges::contains(job.status.vanished, uid, &crds::VanishedPod::uid);
+}
+bool World::can_compute(const simulated::Pod& seat) { return !pods.at(seat.name).unknown; }
+
 void World::check_invariants() {
   std::map<std::string, int> held;
   for (const auto& [name, pod] : pods) {
     // Without an object it holds a slot only as long as its program does.
-    if (pod.node.empty() || (pod.vanished_until != 0 && !pod.one_computes())) continue;
+    if (pod.node.empty() || pod.unknown || (pod.vanished_until != 0 && !pod.one_computes())) continue;
     held[pod.node] += 1 + static_cast<int>(pod.beside.size());
     if (static_cast<std::uint32_t>(held[pod.node]) > options_.slots) violate("more ranks than slots on " + pod.node);
   }

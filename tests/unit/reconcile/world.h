@@ -56,19 +56,23 @@ struct Pod : simulated::Pod {
   }
   nlohmann::json object;  // what the operator created, as far as pod_facts() reads it
   std::string node;
-  int app_ended_at = -1;      // tick from which the node reports the app container's end
-  int exit_code = 0;          // as a container runtime says it
-  bool resumes = false;       // waits for its rank's image of a checkpoint set
-  bool helper = false;        // has a second container, which never ends
-  nlohmann::json stuck;       // {reason, message} of a container that can't be started; null: none
-  nlohmann::json again;       // the same of its sidecar, which is created again beside the program; null: it is not
-  bool lost = false;          // its node is: the object stays once it is deleted
-  int vanished_until = 0;     // not 0: its object is gone, and its program runs on until this tick
+  int app_ended_at = -1;   // tick from which the node reports the app container's end
+  int exit_code = 0;       // as a container runtime says it
+  bool resumes = false;    // waits for its rank's image of a checkpoint set
+  bool helper = false;     // has a second container, which never ends
+  nlohmann::json stuck;    // {reason, message} of a container that can't be started; null: none
+  nlohmann::json again;    // the same of its sidecar, which is created again beside the program; null: it is not
+  bool lost = false;       // its node is: the object stays once it is deleted
+  int vanished_until = 0;  // not 0: its object is gone, and its program runs on until this tick
+  bool unknown = false;    // vanished, never seen by this operator nor named in the status: its program waits in vain
   nlohmann::json disruption;  // {reason, message} of the one who deletes it; null: nobody said
   nlohmann::json evicted;     // {reason, message} with which the node ended the pod; null: it did not
   PodFacts facts;             // as of the object `facts_of`
   std::string facts_of;
 };
+
+// How many cases RapidCheck tries, unless RC_PARAMS says it: one takes long in a debug build.
+void try_cases(int count);
 
 class World;
 std::vector<std::string> pods_in(const wire::EpochPlan& epoch);  // their uids
@@ -215,6 +219,7 @@ class World : public simulated::Cluster {
   void for_each_pod(const std::function<void(simulated::Pod&)>& f) override;
   [[nodiscard]] std::uint64_t committed_epoch() const override;
   void container_ended(simulated::Pod& pod, int code) override;
+  bool can_compute(const simulated::Pod& seat) override;
   void start_pods();
   void run_remover();
   void work_on_sets(const Work& work);
@@ -232,6 +237,7 @@ class World : public simulated::Cluster {
   void check_invariants();
   nlohmann::json pod_object(const Pod& pod) const;
   const PodFacts& facts_of(Pod& pod) const;
+  bool is_stored(Pod& pod) const;  // in the status
 
   Options options_;
   int operator_up_at_ = 0, life_ = 0;
@@ -241,7 +247,8 @@ class World : public simulated::Cluster {
   JobClocks clocks_;
   VanishedPods vanished_;
   std::map<std::string, Error> refused_;
-  std::set<std::string> removed_;  // pods whose end was reported before their objects were removed
+  std::set<std::string> observed_;  // uids of the pods that this operator has seen
+  std::set<std::string> removed_;   // pods whose end was reported before their objects were removed
   std::uint64_t newest_ = 0;
   SteadyTime progress_{};
   std::uint32_t known_wave_ = 0;

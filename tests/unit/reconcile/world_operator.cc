@@ -127,6 +127,7 @@ Observed World::observe() {
     facts.lost = facts.abandoned = pod.lost && facts.deleting;
     if (!facts.address.empty() && !facts.deleting)
       for (std::uint32_t i = 0; i < facts.apps.size(); ++i) tracked.insert({name, i});
+    observed_.insert(facts.uid);
     o.pods.emplace(name, std::move(facts));
   }
   vanished_.add(
@@ -356,6 +357,7 @@ void World::do_work(const Work& work) {
       violate(name + " is created before its PodGroup");
     created.push_back(request);
     note("creates " + name);
+    removed_.erase(name);  // another of that name
     Pod& pod = pods[name];
     pod.name = name;
     pod.uid = std::format("uid-{}", ++uids_);

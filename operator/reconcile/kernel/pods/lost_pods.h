@@ -59,7 +59,8 @@ class LostPods {
 //   else                                             as a pod that is being deleted there (lost_pods.h)
 //
 // Until then it stays in Observed::pods, as one that is being deleted; so a pod that is missing there has ended for certain. It stands
-// in status.vanished, too, so that a new leader waits as well. A new leader also misses what its status names and it never saw.
+// in status.vanished, too, so that a new leader waits as well. A new leader also misses what its status names and it never saw;
+// not what vanished before the attempt's first epoch, whose program waits in vain for one until its kubelet ends it.
 //
 // Times are on this operator's steady clock, from when it missed the pod.
 class VanishedPods {
