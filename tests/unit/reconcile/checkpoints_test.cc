@@ -399,7 +399,7 @@ void strike(World& w, const Strike& s) {
 }
 
 TEST(Checkpoints, AnyFaultsEndWell) {
-  setenv("RC_PARAMS", "max_success=40", 0);
+  sim::try_cases(40);
   std::string trace;
   EXPECT_TRUE(rc::check("any faults end well", [&] {
     const auto faults = *rc::gen::container<std::vector<Strike>>(rc::gen::build<Strike>(

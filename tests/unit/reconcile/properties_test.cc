@@ -178,8 +178,7 @@ void end_well(const std::vector<Fault>& faults, std::uint32_t seed) {
 class ReconcileProperties : public testing::Test {
  protected:
   ReconcileProperties() {
-    setenv("RC_PARAMS", "max_success=40",
-           0);  // a run takes long in a debug build; RC_PARAMS=max_success=1000 tries more
+    sim::try_cases(40);
     shortest_trace.clear();
   }
   ~ReconcileProperties() override {
