@@ -4,6 +4,8 @@
 #include <cmath>
 #include <format>
 #include <map>
+#include <set>
+#include <string_view>
 
 #include "base/core/counted.h"
 #include "operator/decide/auto/explore.h"
@@ -220,10 +222,12 @@ namespace {
 
 // Nodes without a price, where the plan goes by price.
 std::string unpriced_of(const Plan& plan, const Snapshot& snapshot) {
-  const auto& all = snapshot.platform.processors;
-  const auto unknown =
-      static_cast<std::size_t>(std::ranges::count_if(all, [](const Processor& p) { return !(p.price > 0); }));
-  return unknown == 0 || !(plan.spending.limit > 0) ? "" : unpriced_text(unknown, all.size());
+  std::set<std::string_view> nodes, unknown;
+  for (const Processor& p : snapshot.platform.processors) {
+    nodes.insert(p.name);
+    if (!(p.price > 0)) unknown.insert(p.name);
+  }
+  return unknown.empty() || !(plan.spending.limit > 0) ? "" : unpriced_text(unknown.size(), nodes.size());
 }
 
 // Whether the deadline will be met, as far as it is foreseen.

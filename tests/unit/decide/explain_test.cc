@@ -95,6 +95,17 @@ TEST(Explain, BottleneckSaysWhatTheTimeToTheNextCallWouldBe) {
             "GainBelowCost: with it moved to fast the time to the next call is 6 s, without 2 s");
 }
 
+TEST(Explain, CountsNodesWithoutAPriceNotTheirSlots) {
+  Snapshot snapshot;
+  snapshot.platform.processors = {{.name = "a"}, {.name = "a"}, {.name = "b", .price = 1}};
+  Plan plan;
+  plan.spending.limit = 1;
+  EXPECT_THAT(explain_spending(plan, snapshot), Contains("1 of 2 nodes has no price and counts as the dearest"));
+  snapshot.platform.processors.pop_back();
+  EXPECT_THAT(explain_spending(plan, snapshot),
+              Contains("no node has a price, so that the cheapest job is the shortest"));
+}
+
 TEST(Explain, CountsWhatDoesNotFit) {
   World world({{"slow", 40, 5e8, 1}, {"fast", 40, 1e9, 1}},
               {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19,
