@@ -39,6 +39,9 @@ std::string_view assumed_mark(const Move& move) {
   return "";
 }
 
+// Only then the supersteps to come have a limit (price.h).
+bool goes_by_price(const Plan& plan) { return plan.spending.limit > 0; }
+
 // What Auto weighed by.
 std::vector<std::string> explain_rules(const Plan& plan) {
   const Rules& r = plan.rules;
@@ -51,8 +54,8 @@ std::vector<std::string> explain_rules(const Plan& plan) {
   if (r.unsteady > r.least_gain)
     line += std::format("; between these nodes from {:.2g} %, as their speeds change for a while", r.unsteady * 100);
   if (std::isfinite(r.budget))
-    line += std::format("; besides what staying costs, a wave may cost {}, owed {}", seconds(std::max(0.0, r.budget)),
-                        seconds(r.owed));
+    line += std::format("; besides what staying costs, a wave may cost {}, owed {}{}", seconds(std::max(0.0, r.budget)),
+                        seconds(r.owed), goes_by_price(plan) ? ", at the price of a second where the job began" : "");
   if (r.waves > 1) line += std::format("; the first of {} waves", r.waves);
   return {std::move(line)};
 }

@@ -119,10 +119,8 @@ TEST(Deadline, NeedsTheLength) {
   EXPECT_NE(good.error().message.find("expected_supersteps"), std::string::npos) << good.error().message;
 }
 
-// The calls of a run say in money what they change.
-TEST(Price, IsExplained) {
-  std::mt19937_64 random(41);
-  const LoopJob job = with_spot_pools(random, {.most_ranks = 24});
+// What the first call of a run that moves ranks says.
+std::string first_wave_of(const LoopJob& job, ObjectiveType objective) {
   std::string text;
   const LoopPlanner planner = [&](const Snapshot& snapshot, const Window& window, const Params& params) {
     Result<Plan> plan = make_plan(snapshot, window, params);
@@ -130,10 +128,20 @@ TEST(Price, IsExplained) {
       for (const std::string& line : explain(*plan, snapshot)) text += line + "\n";
     return plan;
   };
-  run_loop(job, params_of(ObjectiveType::kPrice), 0.02, 1, planner);
+  run_loop(job, params_of(objective), 0.02, 1, planner);
+  return text;
+}
+
+// The calls of a run say in money what they change, and of what is owed that it isn't time.
+TEST(Price, IsExplained) {
+  std::mt19937_64 random(41);
+  const LoopJob job = with_spot_pools(random, {.most_ranks = 24});
+  const std::string text = first_wave_of(job, ObjectiveType::kPrice);
   EXPECT_NE(text.find("the ranks' slots cost "), std::string::npos) << text;
   EXPECT_NE(text.find(" an hour, "), std::string::npos) << text;
   EXPECT_NE(text.find("the supersteps to come may take "), std::string::npos) << text;
+  EXPECT_NE(text.find(", owed 0 s, at the price of a second where the job began\n"), std::string::npos) << text;
+  EXPECT_NE(first_wave_of(job, ObjectiveType::kTime).find(", owed 0 s\n"), std::string::npos) << "seconds of time";
 }
 
 }  // namespace
