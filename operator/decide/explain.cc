@@ -262,8 +262,9 @@ std::vector<std::string> explain_spending(const Plan& plan, const Snapshot& snap
     lines.push_back(std::move(line));
   }
   if (s.limit > 0)
+    // Both as the model counts: what it has no term for is the same in each mapping.
     lines.push_back(std::format("the supersteps to come may take {}, and take {} where the ranks are", seconds(s.limit),
-                                seconds(plan.rules.supersteps * plan.forecast.before)));
+                                seconds(plan.objective.before)));
   for (std::string text : {unpriced_of(plan, snapshot), deadline_text(plan, snapshot)})
     if (!text.empty()) lines.push_back(std::move(text));
   return lines;
