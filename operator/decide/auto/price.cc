@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <numeric>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -150,13 +151,12 @@ void PriceSearch::descend(std::vector<ProcessorId> on) {
   bool changed = false;
   for (const std::uint32_t i : ranks) {
     if (movable_[i] == 0) continue;
-    std::optional<std::pair<double, SetId>> tried;  // slots alike are tried once
+    std::set<std::tuple<double, SetId, std::uint32_t>> tried;  // slots alike are tried once
     for (const std::uint32_t p : by_price_) {
       if (!(prices_.of({p}) < prices_.of(on[i]))) break;
-      const std::pair alike(columns.available[p], columns.set[p]);
-      if (held[p] >= columns.slots[p] || !may_be_on(i, {p}) || tried == alike) continue;
+      if (held[p] >= columns.slots[p] || !may_be_on(i, {p})) continue;
+      if (!tried.emplace(columns.available[p], columns.set[p], held[p]).second) continue;
       if (!spend(static_cast<std::int64_t>(I_.size()))) return;
-      tried = alike;
       const ProcessorId before = std::exchange(on[i], ProcessorId{p});
       const double now = value_of(on);
       if (now < value && (!within || search_.superstep_of(on) <= longest_)) {

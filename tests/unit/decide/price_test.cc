@@ -7,6 +7,7 @@
 #include "operator/decide/auto/auto.h"
 #include "operator/decide/explain.h"
 #include "tests/bench/priced_worlds.h"
+#include "tests/unit/decide/world.h"
 
 namespace bsp::decide {
 namespace {
@@ -33,6 +34,19 @@ TEST(Price, CostsLessAndTakesHardlyLonger) {
   }
   EXPECT_LT(std::exp(cost), 0.6);
   EXPECT_LT(std::exp(time), 1.1);
+}
+
+TEST(Price, LeavesADearNodeForAnEmptyOneWhereOthersHaveFreeSlotsToo) {
+  World world({{"fast", 4, 1e9, 2}}, {0, 1, 2});
+  for (Processor& p : world.snapshot.platform.processors) p.price = 0.5;
+  world.snapshot.platform.processors[1].price = 2.5;
+  const auto plan = world.plan(params_of(ObjectiveType::kPrice));
+  ASSERT_TRUE(plan);
+  std::string text;
+  for (const std::string& line : explain(*plan, world.snapshot)) text += line + "\n";
+  ASSERT_EQ(plan->moves.size(), 1u) << text;
+  EXPECT_EQ(plan->moves[0].rank.value, 1u);
+  EXPECT_EQ(plan->moves[0].to.value, 3u);
 }
 
 TEST(Price, TimeDoesNotReadPrices) {
