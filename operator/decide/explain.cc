@@ -225,12 +225,13 @@ namespace {
 
 // Nodes without a price, where the plan goes by price.
 std::string unpriced_of(const Plan& plan, const Snapshot& snapshot) {
+  if (!goes_by_price(plan)) return "";
   std::set<std::string_view> nodes, unknown;
   for (const Processor& p : snapshot.platform.processors) {
     nodes.insert(p.name);
     if (!(p.price > 0)) unknown.insert(p.name);
   }
-  return unknown.empty() || !(plan.spending.limit > 0) ? "" : unpriced_text(unknown.size(), nodes.size());
+  return unknown.empty() ? "" : unpriced_text(unknown.size(), nodes.size());
 }
 
 // Whether the deadline will be met, as far as it is foreseen.
@@ -261,8 +262,7 @@ std::vector<std::string> explain_spending(const Plan& plan, const Snapshot& snap
                           percent(plan.forecast.before * s.before, plan.forecast.after * s.after));
     lines.push_back(std::move(line));
   }
-  if (s.limit > 0)
-    // Both as the model counts: what it has no term for is the same in each mapping.
+  if (goes_by_price(plan))  // both as the model counts: what it has no term for is the same in each mapping
     lines.push_back(std::format("the supersteps to come may take {}, and take {} where the ranks are", seconds(s.limit),
                                 seconds(plan.objective.before)));
   for (std::string text : {unpriced_of(plan, snapshot), deadline_text(plan, snapshot)})
