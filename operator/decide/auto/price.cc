@@ -155,7 +155,7 @@ void PriceSearch::descend(std::vector<ProcessorId> on) {
     for (const std::uint32_t p : by_price_) {
       if (!(prices_.of({p}) < prices_.of(on[i]))) break;
       if (held[p] >= columns.slots[p] || !may_be_on(i, {p})) continue;
-      if (!tried.emplace(columns.available[p], columns.set[p], held[p]).second) continue;
+      if (!tried.insert({columns.available[p], columns.set[p], held[p]}).second) continue;
       if (!spend(static_cast<std::int64_t>(I_.size()))) return;
       const ProcessorId before = std::exchange(on[i], ProcessorId{p});
       const double now = value_of(on);
